@@ -1,0 +1,118 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "cli/check_command.hpp"
+#include "cli/console.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/schema_command.hpp"
+#include "model/errors.hpp"
+
+namespace remat {
+namespace {
+
+using Command = std::function<ExitCode()>;
+
+void add_check(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<CheckOptions>();
+  CLI::App* check = app.add_subcommand("check", "hold recorded runs against the invariants");
+  check
+      ->add_option("TRACE", options->traces, "ckpt-trace files, plain or gzip; - is standard input")
+      ->type_name("");
+  check->add_option("--invariant", options->invariants, "run these only: names of --list")
+      ->type_name("NAME");
+  check->add_flag("--list", options->list, "say what each invariant is, and run none");
+  check->add_flag("--summary", options->summary, "add counts, replays and bytes of each trace");
+  check->add_flag("--json", options->json, "print one JSON object");
+  check->add_flag("--verbose", options->verbose, "say what was not checked and what is unknown");
+  check->add_flag("--progress", options->progress,
+                  "show progress, also where standard error is no terminal");
+  check->add_option("-o,--output", options->output, "write to this file instead of standard output")
+      ->type_name("FILE");
+  check->footer(
+      "Example:\n  rematsim check run.jsonl.gz --invariant version_unchanged --json\n"
+      "Exit status: 0 all hold, 1 a violation, 2 a file that cannot be read or bad usage.");
+  check->callback([options, &chosen] {
+    chosen = [options] {
+      options->progress = options->progress || progress_is_wanted();
+      return check_command(*options);
+    };
+  });
+}
+
+void add_schema(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<SchemaOptions>();
+  CLI::App* schema = app.add_subcommand("schema", "print the JSON Schema of a format");
+  schema->add_option("NAME", options->name, "which format: trace (one line of a ckpt-trace file)")
+      ->required()
+      ->type_name("");
+  schema
+      ->add_option("-o,--output", options->output, "write to this file instead of standard output")
+      ->type_name("FILE");
+  schema->footer("Example:\n  rematsim schema trace > ckpt-trace.schema.json");
+  schema->callback([options, &chosen] { chosen = [options] { return schema_command(*options); }; });
+}
+
+/// What is wrong with the command line, and where to read on.
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
+                        const std::string& first_word) {
+  const std::vector<const CLI::App*> commands = app.get_subcommands({});
+  const bool is_command =
+      std::any_of(commands.begin(), commands.end(),
+                  [&](const CLI::App* command) { return command->get_name() == first_word; });
+  if (is_command) return std::string(error.what()) + "; see rematsim " + first_word + " --help";
+  std::string known;
+  for (const CLI::App* command : commands)
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  if (first_word.empty())
+    return "no command is given; expected one of " + known + "; see rematsim --help";
+  if (first_word.front() == '-') return std::string(error.what()) + "; see rematsim --help";
+  return "unknown command '" + first_word + "'; expected one of " + known + "; see rematsim --help";
+}
+
+/// Runs what the command line asks for; every error ends here, as one line.
+ExitCode run(int argc, char** argv) {
+  CLI::App app("rematsim checks the execution orders of activation checkpointing.", "rematsim");
+  app.set_version_flag("--version", "rematsim " REMATSIM_VERSION);
+  app.require_subcommand(1);
+  app.footer("Example:\n  rematsim check traces/recorded/02_nonreentrant_early_stop.jsonl.gz");
+  Command chosen;
+  add_check(app, chosen);
+  add_schema(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0)
+      return static_cast<ExitCode>(app.exit(error));  // help or version
+    print_error(usage_error(app, error, argc > 1 ? argv[1] : ""));
+    return ExitCode::bad_input;
+  }
+  return chosen();
+}
+
+}  // namespace
+}  // namespace remat
+
+int main(int argc, char** argv) {
+  using remat::ExitCode;
+  try {
+    return static_cast<int>(remat::run(argc, argv));
+  } catch (const remat::InputError& error) {
+    remat::print_error(error.what());
+    return static_cast<int>(ExitCode::bad_input);
+  } catch (const remat::InternalError& error) {
+    remat::print_error(std::string("internal: ") + error.what());
+    return static_cast<int>(ExitCode::internal);
+  } catch (const std::bad_alloc&) {
+    remat::print_error("internal: out of memory");
+    return static_cast<int>(ExitCode::internal);
+  } catch (const std::exception& error) {
+    remat::print_error(std::string("internal: ") + error.what());
+    return static_cast<int>(ExitCode::internal);
+  }
+}

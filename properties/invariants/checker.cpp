@@ -1,0 +1,59 @@
+#include "properties/invariants/checker.hpp"
+
+#include <algorithm>
+
+#include "model/errors.hpp"
+
+namespace remat {
+
+Checker::Checker(std::span<const std::string> names) {
+  for (const InvariantRow& row : invariants()) {
+    if (!names.empty() && std::find(names.begin(), names.end(), row.name) == names.end()) continue;
+    running_.push_back({row.name, row.make()});
+    // unpack_follows_replay comes first in every list but judges last: it is silent about a refused
+    // read that another invariant has explained at the same event (F5).
+    for (std::size_t kind = 0; kind < kind_count; ++kind) {
+      if (!row.kinds.test(kind)) continue;
+      auto& list = wanted_by_[kind];
+      const bool first_judges_last = !list.empty() &&
+                                     running_.front().name == invariants().front().name &&
+                                     list.back() == running_.front().invariant.get();
+      list.insert(first_judges_last ? list.end() - 1 : list.end(), running_.back().invariant.get());
+    }
+  }
+  for (const std::string& name : names)
+    REMAT_INVARIANT(invariant_named(name) != nullptr);
+}
+
+void Checker::observe(const EventView& event) {
+  ++n_events_;
+  facts_.begin(event);
+  for (Invariant* invariant : wanted_by_[static_cast<std::size_t>(event.kind())])
+    invariant->observe(event, facts_, report_);
+  facts_.end(event);
+}
+
+Verdict Checker::finish() {
+  for (Running& running : running_)
+    running.invariant->finish(facts_, report_);
+  Verdict verdict;
+  verdict.n_events = n_events_;
+  verdict.findings = report_.findings();
+  verdict.not_checked = report_.unchecked();
+  verdict.n_left_out = report_.n_left_out();
+  std::stable_sort(verdict.findings.begin(), verdict.findings.end(),
+                   [](const Finding& a, const Finding& b) {
+                     if (a.seq != b.seq) return a.seq < b.seq;
+                     return invariant_place(a.invariant) < invariant_place(b.invariant);
+                   });
+  return verdict;
+}
+
+Verdict check(const Trace& trace, std::span<const std::string> names) {
+  Checker checker(names);
+  for (std::size_t i = 0; i < trace.size(); ++i)
+    checker.observe(trace[i]);
+  return checker.finish();
+}
+
+}  // namespace remat

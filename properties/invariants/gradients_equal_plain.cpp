@@ -1,0 +1,162 @@
+#include "properties/invariants/gradients_equal_plain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "properties/invariants/expectations.hpp"
+#include "properties/invariants/layouts_agree.hpp"
+#include "properties/invariants/wording.hpp"
+
+namespace remat {
+namespace {
+
+constexpr std::string_view invariant_name = "gradients_equal_plain";
+
+std::string listed(const std::vector<std::string>& values, std::int64_t n_without_value) {
+  if (values.empty() && n_without_value == 0) return "none";
+  std::string text;
+  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  for (const std::string& value : values)
+    add(value);
+  if (n_without_value > 0)
+    add(counted(n_without_value, "contribution") + " without a recorded value");
+  return text;
+}
+
+class GradientsEqualPlain : public Invariant {
+ public:
+  void observe(const EventView& event, const Facts& facts, Report& report) override {
+    switch (event.kind()) {
+      case Kind::header:
+        expected_ = expected_gradients(facts.header());
+        break;
+      case Kind::grad:
+        observe_gradient(event);
+        break;
+      case Kind::repack:
+      case Kind::slot_fill:
+        observe_fill(event, facts, report);
+        break;
+      case Kind::unpack:
+        observe_unpack(event, facts, report);
+        break;
+      case Kind::step_end:
+        observe_end(event, facts, report);
+        break;
+      default:
+        break;
+    }
+  }
+
+  void finish(const Facts&, Report& report) override {
+    if (expected_.empty() && !any_value_)
+      report.not_checked(invariant_name,
+                         "expect.gradients in the header, or a value on pack and repack");
+    else if (!expected_.empty() && !any_end_)
+      report.not_checked(invariant_name, "a step_end event");
+  }
+
+ private:
+  struct Contributions {
+    std::vector<std::string> values;
+    std::int64_t n_without_value = 0;
+    std::vector<std::int64_t> events;
+  };
+
+  void observe_gradient(const EventView& event) {
+    if (!event.has(Field::param)) return;
+    const std::string_view value = event.text(Field::value);
+    Contributions& of_param = gradients_[std::string(event.text(Field::param))];
+    if (value.empty())
+      ++of_param.n_without_value;
+    else
+      of_param.values.push_back(nlohmann::json::parse(value).dump());
+    of_param.events.push_back(event.seq());
+  }
+
+  /// Both sorted. A contribution whose value was not recorded may be any of those wanted.
+  static bool agree(const std::vector<std::string>& values, std::int64_t n_without_value,
+                    const std::vector<std::string>& wanted) {
+    return std::ssize(values) + n_without_value == std::ssize(wanted) &&
+           std::includes(wanted.begin(), wanted.end(), values.begin(), values.end());
+  }
+
+  // G1: the multiset of contributions; parameters that nothing is expected of are not judged.
+  void observe_end(const EventView& event, const Facts& facts, Report& report) {
+    any_end_ = true;
+    const auto gradients = std::exchange(gradients_, {});
+    if (facts.stopped_at()) return;
+    for (const auto& [param, expected] : expected_) {
+      const auto found = gradients.find(param);
+      const Contributions got = found == gradients.end() ? Contributions{} : found->second;
+      std::vector<std::string> values = got.values;
+      std::vector<std::string> wanted = expected;
+      std::sort(values.begin(), values.end());
+      std::sort(wanted.begin(), wanted.end());
+      if (agree(values, got.n_without_value, wanted)) continue;
+      std::vector<std::int64_t> proof = got.events;
+      proof.push_back(event.seq());
+      report.found(invariant_name, event.seq(),
+                   fmt::format("the gradient of {} got {}; the run without checkpointing gives {}",
+                               param, listed(values, got.n_without_value), listed(wanted, 0)),
+                   std::move(proof));
+    }
+  }
+
+  // G2
+  void observe_fill(const EventView& event, const Facts& facts, Report& report) {
+    const Slot* slot = facts.slot();
+    const auto tensor = event.tensor(Field::tensor);
+    if (slot == nullptr || !tensor || tensor->value.empty() || slot->packed.value.empty()) return;
+    any_value_ = true;
+    if (tensor->value == slot->packed.value || !slot->packed.layout) return;
+    const Trace& trace = event.trace();
+    const auto offset = event.kind() == Kind::slot_fill ? CompareOffset::no : CompareOffset::yes;
+    if (!layouts_agree(trace.layout(*slot->packed.layout), trace.layout(tensor->layout), offset))
+      return;
+    // R1: a replay that went wrong before computes other values.
+    if (facts.in_replay() && report.found_since(facts.replay()->begin_seq)) return;
+    report.found(
+        invariant_name, event.seq(),
+        fmt::format("{} was packed with value {} and is filled {} with {}; expected the value that "
+                    "forward saved",
+                    shown(*slot, trace), slot->packed.value, where(event, facts), tensor->value),
+        {slot->packed_seq, event.seq()});
+  }
+
+  void observe_unpack(const EventView& event, const Facts& facts, Report& report) {
+    const Slot* slot = facts.slot();
+    const auto tensor = event.tensor(Field::tensor);
+    if (slot == nullptr || slot->released_seq || !tensor || tensor->value.empty()) return;
+    const Fill* fill = slot->fill_for(facts.session());
+    if (fill == nullptr && slot->held != Held::saved) return;
+    const std::string& kept = fill != nullptr ? fill->what.value : slot->packed.value;
+    if (kept.empty()) return;
+    any_value_ = true;
+    if (kept == tensor->value || report.found_since(facts.asked_seq())) return;  // R1
+    const std::int64_t since = fill != nullptr ? fill->seq : slot->packed_seq;
+    report.found(
+        invariant_name, event.seq(),
+        fmt::format("{} is read {} with value {}, but it was given {} at event {}",
+                    shown(*slot, event.trace()), where(event, facts), tensor->value, kept, since),
+        {since, event.seq()});
+  }
+
+  std::map<std::string, std::vector<std::string>> expected_;
+  std::map<std::string, Contributions> gradients_;  // of the step that runs
+  bool any_value_ = false;
+  bool any_end_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Invariant> gradients_equal_plain() {
+  return std::make_unique<GradientsEqualPlain>();
+}
+
+}  // namespace remat

@@ -1,0 +1,141 @@
+#include "properties/invariants/no_use_after_free.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "properties/invariants/wording.hpp"
+
+namespace remat {
+namespace {
+
+constexpr std::string_view invariant_name = "no_use_after_free";
+
+std::string reader_of(const EventView& event, const Slot* slot, ReadKind kind) {
+  switch (kind) {
+    case ReadKind::op_input:
+      return fmt::format("read by {}", event.text(Field::name));
+    case ReadKind::slot:
+      return slot == nullptr ? "read" : fmt::format("read through {}", shown(*slot, event.trace()));
+    case ReadKind::fill:
+      return slot == nullptr ? "put in a slot"
+                             : fmt::format("put in {}", shown(*slot, event.trace()));
+    case ReadKind::cache_hit:
+      return fmt::format("served from the cache in place of {}", event.text(Field::op));
+    case ReadKind::served:
+      return fmt::format("served as an output of region {}", event.text(Field::region));
+    case ReadKind::region_input:
+      return "handed to a replay as a region's input";
+  }
+  return {};
+}
+
+class NoUseAfterFree : public Invariant {
+ public:
+  void observe(const EventView& event, const Facts& facts, Report& report) override {
+    switch (event.kind()) {
+      case Kind::storage_free:
+        any_death_ = true;
+        observe_release(event, facts, report);
+        break;
+      case Kind::holder_free:
+        any_death_ = true;
+        break;
+      case Kind::unpack_begin:
+      case Kind::unpack:
+        observe_request(event, facts, report);
+        observe_reads(event, facts, report);
+        break;
+      case Kind::unpack_error:
+        observe_request(event, facts, report);
+        // A refusal that has been explained is no read.
+        if (!report.found_since(facts.asked_seq())) observe_reads(event, facts, report);
+        break;
+      default:
+        observe_reads(event, facts, report);
+        break;
+    }
+  }
+
+  void finish(const Facts& facts, Report& report) override {
+    if (!facts.header().storages_have_lifetimes)
+      report.not_checked(
+          invariant_name,
+          "storage_alloc and storage_free events, which the header says are not recorded");
+    else if (!any_death_)
+      report.not_checked(invariant_name, "storage_free or holder_free events");
+  }
+
+ private:
+  static void observe_release(const EventView& event, const Facts& facts, Report& report) {
+    const auto number = event.integer(Field::storage);
+    const auto storage = number ? facts.storages().find(*number) : std::nullopt;
+    if (!storage) return;
+    if (!facts.storages().is_released(*storage) || !facts.header().storages_have_lifetimes) return;
+    const std::int64_t released = *facts.storages().released_seq(*storage);
+    report.found(invariant_name, event.seq(),
+                 fmt::format("{} is released {} a second time, the first was at event {}; a "
+                             "storage is released once, by "
+                             "its owner",
+                             shown(*storage, facts, event.trace()), where(event, facts), released),
+                 {released, event.seq()});
+  }
+
+  // U5
+  static void observe_request(const EventView& event, const Facts& facts, Report& report) {
+    const auto name = event.name(Field::slot);
+    const auto released = name ? facts.slots().released_seq(*name) : std::nullopt;
+    if (!released || report.found_since(invariant_name, *released)) return;
+    report.found(
+        invariant_name, event.seq(),
+        fmt::format("{} is asked for {}, but its owner released it at event {}; expected the read "
+                    "before the "
+                    "release",
+                    facts.slot() != nullptr ? shown(*facts.slot(), event.trace())
+                                            : fmt::format("slot {}", event.text(Field::slot)),
+                    where(event, facts), *released),
+        {*released, event.seq()});
+  }
+
+  void observe_reads(const EventView& event, const Facts& facts, Report& report) {
+    if (!facts.header().storages_have_lifetimes) return;
+    for (const Read& read : facts.reads()) {
+      if (!facts.storages().is_released(read.storage)) continue;
+      if (event.kind() == Kind::op && is_set_anew(event, facts, read)) continue;
+      const std::int64_t released = *facts.storages().released_seq(read.storage);
+      std::int64_t& told = told_[read.storage.index()];
+      if (told == released + 1) continue;  // the first read tells the fault
+      told = released + 1;
+      report.found(
+          invariant_name, event.seq(),
+          fmt::format("{} is {} {}, but it was released at event {}; expected the release after "
+                      "its last reader",
+                      shown(read.storage, facts, event.trace()),
+                      reader_of(event, facts.slot(), read.kind), where(event, facts), released),
+          {released, event.seq()});
+    }
+  }
+
+  // U3: `set_` gives a tensor another storage, it does not read the old one.
+  static bool is_set_anew(const EventView& event, const Facts& facts, const Read& read) {
+    if (!read.tensor) return false;
+    for (std::size_t i = 0; i < event.list_size(Field::outputs); ++i) {
+      const TensorView output = event.tensor_item(Field::outputs, i);
+      if (output.tensor == read.tensor && output.storage &&
+          *output.storage != facts.storages().number(read.storage))
+        return true;
+    }
+    return false;
+  }
+
+  FlatMap<std::int64_t> told_;  // storage → 1 + event of the release whose late reader was told
+  bool any_death_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Invariant> no_use_after_free() {
+  return std::make_unique<NoUseAfterFree>();
+}
+
+}  // namespace remat

@@ -1,0 +1,116 @@
+#include "properties/invariants/peak_within_bound.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "properties/invariants/expectations.hpp"
+#include "properties/invariants/wording.hpp"
+
+namespace remat {
+namespace {
+
+constexpr std::string_view invariant_name = "peak_within_bound";
+
+std::string are_bytes(std::int64_t n) {
+  return counted(n, "byte") + (n == 1 ? " is" : " are");
+}
+
+class PeakWithinBound : public Invariant {
+ public:
+  void observe(const EventView& event, const Facts& facts, Report& report) override {
+    switch (event.kind()) {
+      case Kind::header:
+        peak_max_ = expected_peak_bytes(facts.header());
+        resident_max_ = expected_resident_bytes(facts.header());
+        break;
+      case Kind::storage_alloc:
+      case Kind::op:
+        observe_births(event, facts, report);
+        break;
+      case Kind::phase_end:
+        if (event.phase() == Phase::forward && facts.header().storages_have_lifetimes)
+          after_forward_ = {event.seq(), facts.storages().live_bytes(),
+                            event.integer(Field::microbatch)};
+        break;
+      case Kind::step_end:
+        judge_resident(report);
+        peak_told_ = false;
+        break;
+      default:
+        break;
+    }
+  }
+
+  void finish(const Facts& facts, Report& report) override {
+    judge_resident(report);
+    if (!peak_max_ && !resident_max_)
+      report.not_checked(invariant_name,
+                         "expect.peak_bytes or expect.resident_bytes in the header");
+    else if (!facts.header().storages_have_lifetimes)
+      report.not_checked(
+          invariant_name,
+          "storage_alloc and storage_free events, which the header says are not recorded");
+    else if (resident_max_ && !any_forward_)
+      report.not_checked(invariant_name,
+                         "the end of a forward phase (phase_end): bytes resident after it");
+  }
+
+ private:
+  void observe_births(const EventView& event, const Facts& facts, Report& report) {
+    if (facts.births().empty() || !peak_max_ || peak_told_ ||
+        !facts.header().storages_have_lifetimes)
+      return;
+    if (is_outside(role_named(event.text(Field::role)))) return;
+    std::int64_t live = facts.storages().live_bytes();
+    for (const Facts::Birth& birth : facts.births()) {
+      live += birth.bytes;
+      if (live <= *peak_max_) continue;
+      peak_told_ = true;
+      report.found(
+          invariant_name, event.seq(),
+          fmt::format("{} alive {} once {} ({}) is there; the bound is {}", are_bytes(live),
+                      where(event, facts), shown(birth.storage, facts, event.trace()),
+                      counted(birth.bytes, "byte"), counted(*peak_max_, "byte")),
+          {event.seq()});
+      return;
+    }
+  }
+
+  // Of the last forward of a step: the earlier ones of a pipeline hold less.
+  void judge_resident(Report& report) {
+    const auto after = std::exchange(after_forward_, std::nullopt);
+    if (!after) return;
+    any_forward_ = true;
+    if (!resident_max_ || after->bytes <= *resident_max_) return;
+    report.found(
+        invariant_name, after->seq,
+        fmt::format("{} alive at the end of the step's last forward{}; the bound is {}",
+                    are_bytes(after->bytes),
+                    after->microbatch ? fmt::format(" (micro-batch {})", *after->microbatch)
+                                      : std::string(),
+                    counted(*resident_max_, "byte")),
+        {after->seq});
+  }
+
+  struct AfterForward {
+    std::int64_t seq = 0;
+    std::int64_t bytes = 0;
+    std::optional<std::int64_t> microbatch;
+  };
+
+  std::optional<std::int64_t> peak_max_;
+  std::optional<std::int64_t> resident_max_;
+  std::optional<AfterForward> after_forward_;
+  bool peak_told_ = false;
+  bool any_forward_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Invariant> peak_within_bound() {
+  return std::make_unique<PeakWithinBound>();
+}
+
+}  // namespace remat

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/id.hpp"
+#include "properties/invariants/id_table.hpp"
+#include "traces/trace.hpp"
+
+namespace remat {
+
+/// A storage by the order in which the trace first showed it.
+using StorageId = Id<struct StorageTag>;
+
+/// Who a storage belongs to. `none` is an ordinary one, made by an op; all others lie outside a
+/// step's own bytes.
+enum class Role : std::uint8_t { none, param, buffer, input, grad, grad_output, external };
+
+Role role_named(std::string_view name);
+/// The storage is nobody's business but the caller's: not counted, never leaked, not judged at step
+/// end.
+inline bool is_outside(Role role) {
+  return role != Role::none;
+}
+
+/// A storage that is alive.
+struct LiveStorage {
+  StorageId id{0};
+  Role role = Role::none;
+  std::int64_t bytes = 0;
+  std::int64_t born_seq = 0;
+  std::optional<std::int64_t> rank;
+  std::int64_t made_by_frame =
+      0;  // frame key of the innermost body that it was born in, or `no_frame`
+  bool born_in_setup = false;
+  bool made_by_backward_op = false;  // by an op of a backward or optimizer phase, outside a replay
+  bool held_by_slot = false;         // a slot held it at some time
+  std::optional<NameId> maker;       // name of the op that made it
+};
+
+/// Every storage of the trace: which are alive, how often each was written, and which tensor lies
+/// on which.
+class StorageBook {
+ public:
+  /// The storage with the trace's own `number`, first seen now or earlier.
+  StorageId at(std::int64_t number);
+  std::optional<StorageId> find(std::int64_t number) const;
+  std::optional<StorageId> of_tensor(std::int64_t tensor) const;
+  void lies_on(std::int64_t tensor, StorageId storage) { tensors_.set(tensor, storage.index()); }
+
+  std::int64_t number(StorageId id) const { return rows_[id].number; }
+  /// What the trace calls it; released storages keep their name, for messages.
+  std::optional<NameId> name(StorageId id) const { return rows_[id].name; }
+  void set_name(StorageId id, std::optional<NameId> name) {
+    if (name) rows_[id].name = name;
+  }
+  /// How often it was written, over all its lives.
+  std::uint32_t version(StorageId id) const { return rows_[id].version; }
+  /// Event of the last write, if any.
+  std::optional<std::int64_t> written_seq(StorageId id) const {
+    return positive(rows_[id].written_seq);
+  }
+  std::optional<std::int64_t> released_seq(StorageId id) const {
+    return positive(rows_[id].released_seq);
+  }
+  /// It lived and was released, and is not alive again.
+  bool is_released(StorageId id) const {
+    return rows_[id].live == none && rows_[id].released_seq >= 0;
+  }
+  LiveStorage* live(StorageId id);
+  const LiveStorage* live(StorageId id) const { return const_cast<StorageBook*>(this)->live(id); }
+
+  LiveStorage& allocate(StorageId id, std::int64_t bytes, std::int64_t seq);
+  void release(StorageId id, std::int64_t seq);
+  void write(StorageId id, std::int64_t seq);
+  void set_role(StorageId id, Role role);
+
+  /// Bytes of all that is alive and not outside.
+  std::int64_t live_bytes() const { return live_bytes_; }
+  /// Those alive, in no order of meaning; sort what you make of it.
+  const std::vector<LiveStorage>& all_live() const { return live_; }
+
+ private:
+  static constexpr std::uint32_t none = 0xffffffff;
+  struct Row {
+    std::int64_t number = 0;
+    std::int64_t released_seq = -1;
+    std::int64_t written_seq = -1;
+    std::uint32_t version = 0;
+    std::uint32_t live = none;
+    std::optional<NameId> name;
+  };
+  static std::optional<std::int64_t> positive(std::int64_t seq) {
+    return seq < 0 ? std::nullopt : std::optional(seq);
+  }
+
+  IdTable by_number_;
+  IdTable tensors_;
+  IdVector<StorageId, Row> rows_;
+  std::vector<LiveStorage> live_;
+  std::int64_t live_bytes_ = 0;
+};
+
+}  // namespace remat

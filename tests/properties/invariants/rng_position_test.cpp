@@ -1,0 +1,256 @@
+#include "properties/invariants/rng_position.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "tests/properties/invariants/checked_trace.hpp"
+
+using namespace remat;
+
+namespace {
+
+/// Forward of region A, micro-batch 0, draws twice: events 1 to 4. The generator stands at 2.
+const std::string forward = R"(
+  {"kind":"unit_begin","phase":"forward","unit":"A","inv":0,"microbatch":0,"frame":1,"exec":"forward"}
+  {"kind":"rng","phase":"forward","unit":"A","generator":"cuda","tag":"dropout"}
+  {"kind":"rng","phase":"forward","unit":"A","generator":"cuda","tag":"noise"}
+  {"kind":"unit_end","phase":"forward","unit":"A","frame":1,"exec":"forward","ended_by":"return"}
+)";
+const std::string begun = R"(
+  {"kind":"unit_begin","phase":"replay","unit":"A","inv":0,"microbatch":0,"frame":1,"exec":"replay","gid":["graph_task",9]}
+)";
+const std::string ended = R"(
+  {"kind":"unit_end","phase":"replay","unit":"A","frame":1,"exec":"replay","ended_by":"return"}
+)";
+const std::string drawn = R"(
+  {"kind":"rng","phase":"replay","unit":"A","generator":"cuda","tag":"dropout"}
+)";
+
+/// `cuda` is put to a position, by whoever keeps random states.
+std::string put_to(int position) {
+  return R"({"kind":"rng_set","phase":"replay","generator":"cuda","to":)" +
+         std::to_string(position) + "}\n";
+}
+
+/// A frame's events with the recorder's checksum of the random state.
+std::string body(const std::string& exec, int crc) {
+  return R"({"kind":"body_begin","phase":")" + exec + R"(","unit":"A","inv":0,"frame":1,"exec":")" +
+         exec + R"(","rng_crc":)" + std::to_string(crc) + "}\n";
+}
+std::string unit(const std::string& kind, const std::string& exec, int crc) {
+  return R"({"kind":"unit_)" + kind + R"(","phase":")" + exec +
+         R"(","unit":"A","inv":0,"frame":1,"exec":")" + exec + R"(","rng_crc":)" +
+         std::to_string(crc) + "}\n";
+}
+
+}  // namespace
+
+TEST_CASE("rng_position names a replay that draws elsewhere than forward",
+          "[invariants][rng_position]") {
+  SECTION("because nobody put the generator back") {
+    CHECK(checked(forward + begun + drawn).findings ==
+          Findings{{"rng_position",
+                    6,
+                    "cuda draws for dropout at position 2 in the replay of A#0 (micro-batch 0) for "
+                    "graph task 9, but forward drew at position 0 (event 2); expected the "
+                    "generator to be put back to where it stood in forward",
+                    {2, 6}}});
+  }
+  SECTION("from its second draw on") {
+    CHECK(checked(forward + begun + put_to(0) + drawn + put_to(5) + drawn).findings ==
+          Findings{{"rng_position",
+                    9,
+                    "cuda draws for dropout at position 5 in the replay of A#0 (micro-batch 0) for "
+                    "graph task 9, but forward drew at position 1 (event 3); expected the "
+                    "generator to be put back to where it stood in forward",
+                    {3, 9}}});
+  }
+  SECTION("told once a replay") {
+    CHECK(checked(forward + begun + drawn + drawn + ended).findings.size() == 1);
+  }
+}
+
+TEST_CASE("rng_position names a replay that leaves the generator elsewhere",
+          "[invariants][rng_position]") {
+  const std::string replay = forward + begun + put_to(0) + drawn;
+  const std::string next_draw = R"(
+    {"kind":"rng","phase":"forward","microbatch":1,"unit":"A","generator":"cuda","tag":"dropout"}
+  )";
+  CHECK(checked(replay + ended + next_draw).findings ==
+        Findings{{"rng_position",
+                  9,
+                  "cuda draws for dropout at position 1 in forward of A (micro-batch 1), but the "
+                  "replay that began at event 5 found it at position 2 and did not put it back",
+                  {5, 8, 9}}});
+  SECTION("nobody draws from it") {
+    CHECK(checked(replay + ended).findings.empty());
+  }
+  SECTION("put back in the replay") {
+    CHECK(checked(replay + put_to(2) + ended + next_draw).findings.empty());
+  }
+  SECTION("put back after the replay") {
+    CHECK(checked(replay + ended + put_to(2) + next_draw).findings.empty());
+  }
+  SECTION("a replay that already drew elsewhere is told once") {
+    CHECK(checked(forward + begun + drawn + ended + next_draw).findings.size() == 1);
+  }
+}
+
+TEST_CASE("rng_position follows each generator of each rank by itself",
+          "[invariants][rng_position]") {
+  CHECK(checked(forward + R"(
+    {"kind":"rng","phase":"forward","generator":"cpu"}
+    {"kind":"rng","rank":1,"phase":"forward","generator":"cuda"}
+  )" + begun + put_to(0) +
+                drawn + drawn + ended + R"(
+    {"kind":"rng","phase":"backward","generator":"cpu"}
+    {"kind":"rng","phase":"backward","generator":"cuda"}
+  )")
+            .findings.empty());
+}
+
+TEST_CASE("rng_position lets a replay draw from where forward did, as often as it is replayed",
+          "[invariants][rng_position]") {
+  const std::string replay = begun + put_to(0) + drawn + drawn + put_to(2) + ended;
+  CHECK(checked(forward + replay + replay).findings.empty());
+  SECTION("from another generator than forward used") {
+    CHECK(
+        checked(forward + begun + R"({"kind":"rng","phase":"replay","unit":"A","generator":"cpu"})")
+            .findings.empty());
+  }
+  SECTION("an early stop skips a draw") {
+    CHECK(checked(forward + begun + put_to(0) + drawn + put_to(2) + ended).findings.empty());
+  }
+  SECTION("a draw that forward did not make says nothing about forward") {
+    CHECK(checked(forward + begun + put_to(0) + drawn + drawn + drawn + put_to(2) + ended)
+              .findings.empty());
+  }
+}
+
+TEST_CASE("rng_position leaves out of forward's list what a replay skips",
+          "[invariants][rng_position]") {
+  const std::string opened = R"(
+    {"kind":"unit_begin","phase":"forward","unit":"A","inv":0,"microbatch":0,"frame":1,"exec":"forward"}
+  )";
+  const std::string closed = R"(
+    {"kind":"rng","phase":"forward","unit":"A","generator":"cuda","tag":"dropout"}
+    {"kind":"unit_end","phase":"forward","unit":"A","frame":1,"exec":"forward","ended_by":"return"}
+  )";
+  SECTION("an excluded region's body") {
+    const std::string with_wrapper = opened + R"(
+      {"kind":"wrapper_enter","phase":"forward","frame":1,"wrapper":"w","call":0,"exec":"forward","skipped":false}
+      {"kind":"rng","phase":"forward","unit":"A","generator":"cuda","tag":"inside"}
+      {"kind":"wrapper_exit","phase":"forward","frame":1,"wrapper":"w","call":0,"exec":"forward","ended_by":"return"}
+    )" + closed;
+    const std::string skipped = R"(
+      {"kind":"wrapper_enter","phase":"replay","frame":1,"wrapper":"w","call":0,"exec":"replay","skipped":true}
+      {"kind":"wrapper_exit","phase":"replay","frame":1,"wrapper":"w","call":0,"exec":"replay","ended_by":"return"}
+    )";
+    CHECK(checked(with_wrapper + begun + skipped + put_to(1) + drawn + put_to(2) + ended)
+              .findings.empty());
+    CHECK(checked(with_wrapper + begun + put_to(0) + skipped + drawn).findings ==
+          Findings{{"rng_position",
+                    11,
+                    "cuda draws for dropout at position 0 in the replay of A#0 (micro-batch 0) for "
+                    "graph task 9, but forward drew at position 1 (event 5); expected the "
+                    "generator to be put back to where it stood in forward",
+                    {5, 11}}});
+  }
+  SECTION("a region's body, and not what comes behind it") {
+    const std::string with_region = opened + R"(
+      {"kind":"region_begin","phase":"forward","region":"R","policy":"save","body":"run"}
+      {"kind":"rng","phase":"forward","unit":"A","generator":"cuda","tag":"inside"}
+      {"kind":"region_end","phase":"forward","region":"R","policy":"save","body":"run"}
+    )" + closed + begun + R"(
+      {"kind":"region_begin","phase":"replay","region":"R","policy":"save","body":"skipped"}
+      {"kind":"region_end","phase":"replay","region":"R","policy":"save","body":"skipped"}
+    )";
+    CHECK(checked(with_region + put_to(1) + drawn + put_to(2) + ended).findings.empty());
+    CHECK(checked(with_region + put_to(0) + drawn).findings.size() == 1);
+  }
+  SECTION("not the draws of another op than the one that is served") {
+    CHECK(checked(opened + R"(
+      {"kind":"rng","phase":"forward","unit":"A","generator":"cuda","tag":"inside"}
+      {"kind":"op","phase":"forward","unit":"A","name":"native_dropout","inputs":[],"outputs":[]}
+      {"kind":"op","phase":"forward","unit":"A","name":"mm","inputs":[],"outputs":[]}
+      {"kind":"sac_decide","phase":"forward","op":"mm","idx":0,"saved":true}
+    )" + closed + begun +
+                  R"(
+      {"kind":"sac_hit","phase":"replay","op":"mm","idx":0}
+    )" + put_to(1) +
+                  drawn)
+              .findings.size() == 1);
+  }
+  SECTION("an op that is served from a cache") {
+    CHECK(checked(opened + R"(
+      {"kind":"rng","phase":"forward","unit":"A","generator":"cuda","tag":"inside"}
+      {"kind":"op","phase":"forward","unit":"A","name":"native_dropout","inputs":[],"outputs":[]}
+      {"kind":"sac_decide","phase":"forward","op":"native_dropout","idx":0,"saved":true}
+    )" + closed + begun +
+                  R"(
+      {"kind":"sac_hit","phase":"replay","op":"native_dropout","idx":0}
+    )" + put_to(1) +
+                  drawn + put_to(2) + ended)
+              .findings.empty());
+  }
+}
+
+TEST_CASE("rng_position compares checksums at the beginning of a body that draws",
+          "[invariants][rng_position]") {
+  const std::string drawing =
+      unit("begin", "forward", 11) + body("forward", 11) + unit("end", "forward", 12);
+  CHECK(checked(drawing + unit("begin", "replay", 12) + body("replay", 11) +
+                unit("end", "replay", 12))
+            .findings.empty());
+  CHECK(checked(drawing + unit("begin", "replay", 12) + body("replay", 12)).findings ==
+        Findings{{"rng_position",
+                  5,
+                  "the random state at the beginning of the body (crc 12) in the replay of A#0 is "
+                  "not forward's (crc 11, event 2), and the body draws from it",
+                  {2, 5}}});
+  SECTION("one that does not draw may begin anywhere") {
+    const std::string quiet =
+        unit("begin", "forward", 11) + body("forward", 11) + unit("end", "forward", 11);
+    CHECK(checked(quiet + unit("begin", "replay", 12) + body("replay", 12) +
+                  unit("end", "replay", 12))
+              .findings.empty());
+  }
+}
+
+TEST_CASE("rng_position compares checksums at the two ends of a replay",
+          "[invariants][rng_position]") {
+  CHECK(checked(unit("begin", "replay", 12) + body("replay", 11) + unit("end", "replay", 13))
+            .findings == Findings{{"rng_position",
+                                   3,
+                                   "the replay of frame 1 leaves the random state changed (crc 13, "
+                                   "at its beginning 12); expected it to be put back",
+                                   {1, 3}}});
+  SECTION("of a frame: a reentrant region's events lie inside of what restores the state") {
+    CHECK(checked(R"(
+      {"kind":"unit_begin","phase":"replay","unit":"A","inv":0,"exec":"replay","reentrant":true,"rng_crc":12}
+      {"kind":"unit_end","phase":"replay","unit":"A","inv":0,"exec":"replay","rng_crc":13}
+    )")
+              .findings.empty());
+  }
+  SECTION("where both were recorded") {
+    CHECK(checked(unit("begin", "replay", 12) + ended).findings.empty());
+  }
+}
+
+TEST_CASE("rng_position forgets a call's draws with the call", "[invariants][rng_position]") {
+  const std::string next_call = R"(
+    {"kind":"frame_free","frame":1}
+    {"kind":"unit_begin","phase":"forward","unit":"A","inv":1,"frame":1,"exec":"forward"}
+    {"kind":"rng","phase":"forward","unit":"A","generator":"cuda","tag":"dropout"}
+    {"kind":"unit_end","phase":"forward","unit":"A","inv":1,"frame":1,"exec":"forward","ended_by":"return"}
+  )";
+  CHECK(checked(forward + next_call + begun + put_to(2) + drawn + put_to(3) + ended)
+            .findings.empty());
+}
+
+TEST_CASE("rng_position says that it needs draws or checksums", "[invariants][rng_position]") {
+  CHECK(needs(checked(begun), "rng_position") ==
+        "rng events, or rng_crc on body_begin and unit_end");
+  CHECK(needs(checked(forward), "rng_position").empty());
+  CHECK(needs(checked(body("forward", 1)), "rng_position").empty());
+}
