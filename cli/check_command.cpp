@@ -114,10 +114,11 @@ ExitCode check_command(const CheckOptions& given) {
   const CheckPrinting printing{options.verbose, options.output == "-" && output_has_colours(),
                                interrupted};
   const bool nothing_to_show = files.size() == 1 && files.front().unreadable;
-  if (options.json)
+  if (options.json) {
     print(check_json(files, interrupted), options.output);
-  else if (!nothing_to_show)
+  } else if (!nothing_to_show) {
     print(check_text(files, printing), options.output);
+  }
   for (const CheckedFile& file : files)
     if (file.unreadable) print_error(*file.unreadable);
   return interrupted ? ExitCode::interrupted : code;

@@ -28,11 +28,12 @@ ordered_json file_json(const CheckedFile& file) {
                       {"violations", ordered_json::array()},
                       {"not_checked", ordered_json::array()}};
   if (file.unreadable) row["error"] = *file.unreadable;
-  for (const Finding& finding : file.verdict.findings)
+  for (const Finding& finding : file.verdict.findings) {
     row["violations"].push_back({{"invariant", finding.invariant},
                                  {"seq", finding.seq},
                                  {"message", finding.message},
                                  {"events", finding.events}});
+  }
   for (const NotChecked& unchecked : file.verdict.not_checked)
     row["not_checked"].push_back({{"invariant", unchecked.invariant}, {"needs", unchecked.needs}});
   if (file.verdict.n_left_out > 0) row["violations_left_out"] = file.verdict.n_left_out;
@@ -102,9 +103,10 @@ std::string findings_text(const CheckedFile& file) {
 
 std::string details_text(const CheckedFile& file) {
   std::string text;
-  for (const NotChecked& unchecked : file.verdict.not_checked)
+  for (const NotChecked& unchecked : file.verdict.not_checked) {
     text += fmt::format("  not checked: {}; the trace would need {}\n", unchecked.invariant,
                         unchecked.needs);
+  }
   for (const auto& [kind, n] : file.unknown.kinds)
     text += fmt::format("  unknown kind {}: {}\n", kind, count_of(n, "event"));
   for (const auto& [field, n] : file.unknown.fields)
@@ -126,10 +128,11 @@ std::string coverage_text(const std::vector<CheckedFile>& files) {
       ++unchecked[name];
   }
   std::string names;
-  for (const InvariantRow& row : invariants())
+  for (const InvariantRow& row : invariants()) {
     if (const auto found = unchecked.find(row.name);
         found != unchecked.end() && found->second == n_judged)
       names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
+  }
   if (names.empty() || n_judged == 0) return "";
   return fmt::format("Not checked in {}, for want of what they need: {}.\n",
                      n_judged == 1 ? "it" : "any of them", names);
@@ -144,9 +147,10 @@ std::string totals_text(const std::vector<CheckedFile>& files) {
   }
   std::string text = fmt::format("\n{}, {}: {} ok", count_of(std::ssize(files), "trace"),
                                  count_of(n_events, "event"), verdicts["ok"]);
-  if (verdicts["violation"] > 0)
+  if (verdicts["violation"] > 0) {
     text += fmt::format(", {} with {}", verdicts["violation"],
                         count_of(n_violations(files), "violation"));
+  }
   if (verdicts["invalid"] > 0) text += fmt::format(", {} that cannot be read", verdicts["invalid"]);
   return text + ".\n";
 }
@@ -184,12 +188,14 @@ std::string check_text(const std::vector<CheckedFile>& files, const CheckPrintin
   std::string text = table(files, printing.colours);
   for (const CheckedFile& file : files)
     text += findings_text(file);
-  for (const CheckedFile& file : files)
+  for (const CheckedFile& file : files) {
     if (file.summary && !file.unreadable)
       text += fmt::format("\n{}\n{}", file.file, summary_text(*file.summary));
-  if (printing.verbose)
+  }
+  if (printing.verbose) {
     for (const CheckedFile& file : files)
       text += details_text(file);
+  }
   text += totals_text(files) + coverage_text(files);
   if (printing.interrupted)
     text += "Interrupted: the last trace was judged as far as it was read.\n";
@@ -198,9 +204,10 @@ std::string check_text(const std::vector<CheckedFile>& files, const CheckPrintin
 
 std::string invariants_json() {
   ordered_json result = {{"version", 1}, {"invariants", ordered_json::array()}};
-  for (const InvariantRow& row : invariants())
+  for (const InvariantRow& row : invariants()) {
     result["invariants"].push_back(
         {{"name", row.name}, {"holds_when", row.holds_when}, {"example", row.example}});
+  }
   return dumped(result);
 }
 

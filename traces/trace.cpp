@@ -86,9 +86,10 @@ std::size_t Trace::bytes_in_memory() const {
       texts_.capacity() + names_.bytes_in_memory() + sessions_.size() * sizeof(SessionName) +
       layout_index_.bytes_in_memory() + session_index_.bytes_in_memory() +
       shape_index_.bytes_in_memory();
-  for (const Layout& layout : layouts_)
+  for (const Layout& layout : layouts_) {
     bytes += sizeof(Layout) +
              sizeof(std::int64_t) * (layout.shape.capacity() + layout.stride.capacity());
+  }
   for (const EventShape& shape : shapes_)
     bytes += sizeof(EventShape) + shape.fields.capacity() * sizeof(ShapeField);
   return bytes;
@@ -254,27 +255,30 @@ std::uint32_t Trace::shape_of_draft() {
   std::uint64_t bits = static_cast<std::uint64_t>(draft_.kind) * phase_count +
                        static_cast<std::uint64_t>(draft_.phase);
   bits = bits * 0x9e3779b97f4a7c15ULL + bits_of(draft_.kind_name);
-  for (const ShapeField& field : draft_.fields)
+  for (const ShapeField& field : draft_.fields) {
     bits = (bits ^ (static_cast<std::uint64_t>(field.key) << 8U) ^
             static_cast<std::uint64_t>(field.cell)) *
            0x9e3779b97f4a7c15ULL;
+  }
   const auto [key, row] = find_row(shape_index_, mixed_bits(bits), [&](std::uint32_t at) {
     const EventShape& shape = shapes_[at];
     if (shape.kind != draft_.kind || shape.phase != draft_.phase ||
         shape.kind_name != draft_.kind_name || shape.fields.size() != draft_.fields.size())
       return false;
-    for (std::size_t i = 0; i < shape.fields.size(); ++i)
+    for (std::size_t i = 0; i < shape.fields.size(); ++i) {
       if (shape.fields[i].key != draft_.fields[i].key ||
           shape.fields[i].cell != draft_.fields[i].cell)
         return false;
+    }
     return true;
   });
   if (row != nullptr) return *row;
   EventShape shape = draft_;
   shape.place.fill(EventShape::absent);
-  for (std::size_t i = 0; i < shape.fields.size(); ++i)
+  for (std::size_t i = 0; i < shape.fields.size(); ++i) {
     if (shape.fields[i].key < field_count)
       shape.place[shape.fields[i].key] = static_cast<std::uint8_t>(i);
+  }
   shapes_.push_back(std::move(shape));
   shape_index_[key] = static_cast<std::uint32_t>(shapes_.size() - 1);
   return static_cast<std::uint32_t>(shapes_.size() - 1);

@@ -238,10 +238,11 @@ class EventView {
   /// Unknown fields: `visit(name, json)` for each, in the order given.
   template <typename Visit>
   void each_unknown(Visit visit) const {
-    for (const ShapeField& field : shape_->fields)
-      if (field.key >= field_count)
-        visit(trace_->names()[NameId(field.key - static_cast<std::uint32_t>(field_count))],
-              text_at(field));
+    for (const ShapeField& field : shape_->fields) {
+      if (field.key < field_count) continue;
+      const NameId name(field.key - static_cast<std::uint32_t>(field_count));
+      visit(trace_->names()[name], text_at(field));
+    }
   }
 
  private:

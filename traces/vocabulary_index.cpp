@@ -220,10 +220,12 @@ TypeTable filled_types() {
     for (const FieldRow& common : context_fields())
       row[static_cast<std::size_t>(common.field)] = static_cast<std::uint8_t>(common.type);
   }
-  for (const KindRow& kind : kind_rows())
-    for (const FieldRow& own : kind.fields)
+  for (const KindRow& kind : kind_rows()) {
+    for (const FieldRow& own : kind.fields) {
       table[static_cast<std::size_t>(kind.kind)][static_cast<std::size_t>(own.field)] =
           static_cast<std::uint8_t>(own.type);
+    }
+  }
   return table;
 }
 

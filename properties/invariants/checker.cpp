@@ -13,7 +13,7 @@ Checker::Checker(std::span<const std::string> names) {
     // unpack_follows_replay comes first in every list but judges last: it is silent about a refused
     // read that another invariant has explained at the same event (F5).
     for (std::size_t kind = 0; kind < kind_count; ++kind) {
-      if (!row.kinds.test(kind)) continue;
+      if (!row.kinds[kind]) continue;
       auto& list = wanted_by_[kind];
       const bool first_judges_last = !list.empty() &&
                                      running_.front().name == invariants().front().name &&

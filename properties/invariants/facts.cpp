@@ -122,10 +122,12 @@ void Facts::describe(const TensorView& tensor) {
 
 /// All tensors that the event shows, but an op's outputs: those may bring a storage to life.
 void Facts::describe_tensors(const EventView& event) {
-  for (const Field list : {Field::reads, Field::tensors, Field::inputs})
-    if (event.lists_tensors(list))
+  for (const Field list : {Field::reads, Field::tensors, Field::inputs}) {
+    if (event.lists_tensors(list)) {
       for (std::size_t i = 0; i < event.list_size(list); ++i)
         describe(event.tensor_item(list, i));
+    }
+  }
   if (const auto tensor = event.tensor(Field::tensor)) describe(*tensor);
   if (event.kind() == Kind::tensor) {
     TensorView shown{.tensor = event.integer(Field::t),

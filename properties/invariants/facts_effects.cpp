@@ -141,10 +141,11 @@ void Facts::end_slot_event(const EventView& event) {
       break;
     case Kind::session_open:
     case Kind::session_close:
-      if (session_ && event.is_true(Field::retain))
+      if (session_ && event.is_true(Field::retain)) {
         retains_.insert(session_->bits());
-      else if (session_)
+      } else if (session_) {
         retains_.erase(session_->bits());
+      }
       break;
     case Kind::session_clear:
       if (session_) {

@@ -54,11 +54,12 @@ class GradientsEqualPlain : public Invariant {
   }
 
   void finish(const Facts&, Report& report) override {
-    if (expected_.empty() && !any_value_)
+    if (expected_.empty() && !any_value_) {
       report.not_checked(invariant_name,
                          "expect.gradients in the header, or a value on pack and repack");
-    else if (!expected_.empty() && !any_end_)
+    } else if (!expected_.empty() && !any_end_) {
       report.not_checked(invariant_name, "a step_end event");
+    }
   }
 
  private:
@@ -72,10 +73,11 @@ class GradientsEqualPlain : public Invariant {
     if (!event.has(Field::param)) return;
     const std::string_view value = event.text(Field::value);
     Contributions& of_param = gradients_[std::string(event.text(Field::param))];
-    if (value.empty())
+    if (value.empty()) {
       ++of_param.n_without_value;
-    else
+    } else {
       of_param.values.push_back(nlohmann::json::parse(value).dump());
+    }
     of_param.events.push_back(event.seq());
   }
 

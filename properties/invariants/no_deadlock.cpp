@@ -41,10 +41,11 @@ class NoDeadlock : public Invariant {
 
   void finish(const Facts& facts, Report& report) override {
     judge_ranks_that_never_ended(facts, report);
-    if (groups_.empty() && channels_.empty())
+    if (groups_.empty() && channels_.empty()) {
       report.not_checked(invariant_name, "collective, send or recv events of two or more ranks");
-    else if (!any_end_)
+    } else if (!any_end_) {
       report.not_checked(invariant_name, "a step_end event: who still waits shows there");
+    }
   }
 
  private:
@@ -124,10 +125,12 @@ class NoDeadlock : public Invariant {
       }
       if (!first_rank) continue;
       const Ended& first = ended_.at(*first_rank)[step];
-      for (const auto& [rank, ends] : ended_)
-        if (ends.size() > step && calls.issued().count(rank) > 0)
+      for (const auto& [rank, ends] : ended_) {
+        if (ends.size() > step && calls.issued().count(rank) > 0) {
           compare(group, first.seq, *first_rank, issued_by(first, group), rank,
                   issued_by(ends[step], group), report);
+        }
+      }
     }
   }
 
@@ -159,10 +162,11 @@ class NoDeadlock : public Invariant {
   void compare(std::uint32_t group, std::int64_t seq, std::int64_t rank, std::int64_t n,
                std::int64_t other, std::int64_t n_other, Report& report) {
     if (n == n_other || told_.count(group) > 0) return;
-    if (n > n_other)
+    if (n > n_other) {
       tell(group, seq, rank, other, n_other, report);
-    else
+    } else {
       tell(group, seq, other, rank, n, report);
+    }
   }
 
   static bool by_number(const std::pair<const std::int64_t, std::int64_t>& a,

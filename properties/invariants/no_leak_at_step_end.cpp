@@ -53,16 +53,18 @@ class NoLeakAtStepEnd : public Invariant {
 
   void finish(const Facts& facts, Report& report) override {
     settle(std::nullopt, facts, report);
-    if (!any_end_)
+    if (!any_end_) {
       report.not_checked(invariant_name, "a step_end event");
-    else if (!facts.header().storages_have_lifetimes)
+    } else if (!facts.header().storages_have_lifetimes) {
       report.not_checked(
           invariant_name,
           "storage_alloc and storage_free events, which the header says are not recorded");
-    if (stopped_at_)
+    }
+    if (stopped_at_) {
       report.not_checked(
           invariant_name,
           fmt::format("a step that ends: the run stopped at event {}", *stopped_at_));
+    }
   }
 
  private:
@@ -163,9 +165,10 @@ class NoLeakAtStepEnd : public Invariant {
   }
 
   std::string shown_suspect(const Suspect& suspect, const Facts& facts) const {
-    if (suspect.slot)
+    if (suspect.slot) {
       return fmt::format("{}, packed at event {}",
                          shown(*facts.slots().find(*suspect.slot), *trace_), suspect.born_seq);
+    }
     const LiveStorage& live = *facts.storages().live(*suspect.storage);
     return fmt::format(
         "{} ({}{}), born at event {}", shown(*suspect.storage, facts, *trace_),

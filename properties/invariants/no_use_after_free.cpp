@@ -58,12 +58,13 @@ class NoUseAfterFree : public Invariant {
   }
 
   void finish(const Facts& facts, Report& report) override {
-    if (!facts.header().storages_have_lifetimes)
+    if (!facts.header().storages_have_lifetimes) {
       report.not_checked(
           invariant_name,
           "storage_alloc and storage_free events, which the header says are not recorded");
-    else if (!any_death_)
+    } else if (!any_death_) {
       report.not_checked(invariant_name, "storage_free or holder_free events");
+    }
   }
 
  private:

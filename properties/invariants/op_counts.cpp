@@ -57,11 +57,12 @@ class OpCounts : public Invariant {
   }
 
   void finish(const Facts&, Report& report) override {
-    if (counts_.empty() && !any_effect_)
+    if (counts_.empty() && !any_effect_) {
       report.not_checked(invariant_name,
                          "expect.op_counts in the header, or side_effect or mutate events");
-    else if (!counts_.empty() && !any_end_)
+    } else if (!counts_.empty() && !any_end_) {
       report.not_checked(invariant_name, "a step_end event: what runs too rarely shows there");
+    }
   }
 
  private:
@@ -119,12 +120,13 @@ class OpCounts : public Invariant {
   void observe_end(const EventView& event, const Facts& facts, Report& report) {
     any_end_ = true;
     for (Count& of_name : counts_) {
-      if (of_name.got < of_name.expected.count && !facts.stopped_at())
+      if (of_name.got < of_name.expected.count && !facts.stopped_at()) {
         report.found(invariant_name, event.seq(),
                      fmt::format("{} ran {} in {}; the policy asks for {}", of_name.expected.name,
                                  counted(of_name.got, "time"), counted_over(of_name.expected),
                                  of_name.expected.count),
                      {event.seq()});
+      }
       of_name.got = 0;
     }
     if (!event.has(Field::rank)) replays_.clear();

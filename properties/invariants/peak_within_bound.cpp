@@ -30,9 +30,10 @@ class PeakWithinBound : public Invariant {
         observe_births(event, facts, report);
         break;
       case Kind::phase_end:
-        if (event.phase() == Phase::forward && facts.header().storages_have_lifetimes)
+        if (event.phase() == Phase::forward && facts.header().storages_have_lifetimes) {
           after_forward_ = {event.seq(), facts.storages().live_bytes(),
                             event.integer(Field::microbatch)};
+        }
         break;
       case Kind::step_end:
         judge_resident(report);
@@ -45,16 +46,17 @@ class PeakWithinBound : public Invariant {
 
   void finish(const Facts& facts, Report& report) override {
     judge_resident(report);
-    if (!peak_max_ && !resident_max_)
+    if (!peak_max_ && !resident_max_) {
       report.not_checked(invariant_name,
                          "expect.peak_bytes or expect.resident_bytes in the header");
-    else if (!facts.header().storages_have_lifetimes)
+    } else if (!facts.header().storages_have_lifetimes) {
       report.not_checked(
           invariant_name,
           "storage_alloc and storage_free events, which the header says are not recorded");
-    else if (resident_max_ && !any_forward_)
+    } else if (resident_max_ && !any_forward_) {
       report.not_checked(invariant_name,
                          "the end of a forward phase (phase_end): bytes resident after it");
+    }
   }
 
  private:

@@ -1,7 +1,6 @@
 #include "properties/invariants/registry.hpp"
 
 #include <initializer_list>
-#include <vector>
 
 #include "properties/invariants/collective_order.hpp"
 #include "properties/invariants/gradients_equal_plain.hpp"
@@ -20,98 +19,96 @@
 namespace remat {
 namespace {
 
-KindSet kinds(std::initializer_list<Kind> wanted) {
-  KindSet set;
+constexpr KindSet kinds(std::initializer_list<Kind> wanted) {
+  KindSet set{};
   for (const Kind kind : wanted)
-    set.set(static_cast<std::size_t>(kind));
+    set[static_cast<std::size_t>(kind)] = true;
   return set;
 }
 
-std::vector<InvariantRow> all_invariants() {
-  using enum Kind;
-  return {
-      {"unpack_follows_replay",
-       "A slot that holds no tensor is read only after a replay, or a reload, of the same session "
-       "filled it.",
-       "Caught: backward reads a placeholder whose replay was stopped early, or an offloaded "
-       "tensor never loaded.",
-       unpack_follows_replay,
-       kinds({pack, unpack, unpack_error, remat_rederive, session_clear, step_end})},
-      {"slot_used_once",
-       "A slot is filled once and handed out once for each session, and hands out what was filled "
-       "in.",
-       "Caught: dx and dw read one slot under one session; a field overwritten before it was read.",
-       slot_used_once, kinds({repack, unpack_begin, unpack, unpack_error, field_put, field_get})},
-      {"saved_lists_match",
-       "What a replay saves matches forward's saves in order, with dtype, shape, stride, offset "
-       "and device.",
-       "Caught: a router that picks other experts in the replay, so that a slot comes back in "
-       "another shape.",
-       saved_lists_match, kinds({repack, slot_fill, unpack, op, unit_end, frame_free, step_end})},
-      {"version_unchanged",
-       "What is read is at the version at which it was kept or filled; a replay reads what forward "
-       "read.",
-       "Caught: an input of a region, or a kept output, is written in place between forward and "
-       "backward.",
-       version_unchanged,
-       kinds({mutate, op, pack, unpack, repack, inputs_save, inputs_unpack_begin, sac_decide,
-              sac_hit, remat_persist, remat_serve, phase_begin, unit_end, unpack_error, error,
-              frame_free, step_end})},
-      {"no_use_after_free",
-       "What is read is alive: a storage is released once, after its last reader, by its owner.",
-       "Caught: a gathered weight is dropped by a hook while a filled slot still points at it.",
-       no_use_after_free,
-       kinds({storage_free, holder_free, op, unpack_begin, unpack, unpack_error, repack, slot_fill,
-              sac_hit, remat_serve, inputs_unpack})},
-      {"no_leak_at_step_end",
-       "At a step's end nothing of it is owned but parameters, gradients and what the caller "
-       "holds; scopes balance.",
-       "Caught: replayed values that nobody reads stay with the graph; a hook is left in place by "
-       "an early stop.",
-       no_leak_at_step_end, kinds({scope_enter, scope_exit, step_begin, step_end})},
-      {"gradients_equal_plain",
-       "Every gradient, and which are missing, equals the run without checkpointing; refilled "
-       "values equal packed ones.",
-       "Caught: a parameter gets a contribution twice, or none, while the loss is finite.",
-       gradients_equal_plain, kinds({header, grad, repack, slot_fill, unpack, step_end})},
-      {"op_counts",
-       "Every op and side effect runs as often as the policy says; an effect of forward does not "
-       "run in a replay.",
-       "Caught: a second replay for dw, a kept op that runs again, batch-norm statistics that move "
-       "twice.",
-       op_counts, kinds({header, op, side_effect, mutate, unit_end, frame_free, step_end})},
-      {"rng_position",
-       "A draw in a replay starts where forward's did, and the generator is put back afterwards.",
-       "Caught: dropout draws another mask in the replay because the random state was not kept.",
-       rng_position,
-       kinds({rng, rng_set, op, sac_hit, sac_decide, wrapper_enter, wrapper_exit, region_begin,
-              region_end, unit_begin, body_begin, unit_end, frame_free, step_end})},
-      {"collective_order",
-       "All ranks of a group issue the same collectives in the same order; none is elided on some "
-       "ranks only.",
-       "Caught: one rank keeps an all_gather, another replays it.", collective_order,
-       kinds({collective})},
-      {"no_deadlock",
-       "Every rank finishes: none waits in a collective or a receive that another rank never "
-       "answers.",
-       "Caught: a region is replayed on one rank only, and its all_gather waits for ever.",
-       no_deadlock, kinds({collective, send, recv, step_end})},
-      {"stream_order",
-       "Two accesses to a storage on different streams, one of them a write, are ordered by an "
-       "event.",
-       "Caught: a block is given to the next reload while the compute stream still reads it.",
-       stream_order, kinds({launch, record, wait})},
-      {"peak_within_bound",
-       "Live bytes stay within the stated bound, at every moment and after forward.",
-       "Caught: an alias that offloading skips keeps the whole base alive.", peak_within_bound,
-       kinds({header, storage_alloc, op, phase_end, step_end})},
-  };
-}
+using enum Kind;
+
+constexpr InvariantRow rows[] = {
+    {"unpack_follows_replay",
+     "A slot that holds no tensor is read only after a replay, or a reload, of the same session "
+     "filled it.",
+     "Caught: backward reads a placeholder whose replay was stopped early, or an offloaded "
+     "tensor never loaded.",
+     unpack_follows_replay,
+     kinds({pack, unpack, unpack_error, remat_rederive, session_clear, step_end})},
+    {"slot_used_once",
+     "A slot is filled once and handed out once for each session, and hands out what was filled "
+     "in.",
+     "Caught: dx and dw read one slot under one session; a field overwritten before it was read.",
+     slot_used_once, kinds({repack, unpack_begin, unpack, unpack_error, field_put, field_get})},
+    {"saved_lists_match",
+     "What a replay saves matches forward's saves in order, with dtype, shape, stride, offset "
+     "and device.",
+     "Caught: a router that picks other experts in the replay, so that a slot comes back in "
+     "another shape.",
+     saved_lists_match, kinds({repack, slot_fill, unpack, op, unit_end, frame_free, step_end})},
+    {"version_unchanged",
+     "What is read is at the version at which it was kept or filled; a replay reads what forward "
+     "read.",
+     "Caught: an input of a region, or a kept output, is written in place between forward and "
+     "backward.",
+     version_unchanged,
+     kinds({mutate, op, pack, unpack, repack, inputs_save, inputs_unpack_begin, sac_decide, sac_hit,
+            remat_persist, remat_serve, phase_begin, unit_end, unpack_error, error, frame_free,
+            step_end})},
+    {"no_use_after_free",
+     "What is read is alive: a storage is released once, after its last reader, by its owner.",
+     "Caught: a gathered weight is dropped by a hook while a filled slot still points at it.",
+     no_use_after_free,
+     kinds({storage_free, holder_free, op, unpack_begin, unpack, unpack_error, repack, slot_fill,
+            sac_hit, remat_serve, inputs_unpack})},
+    {"no_leak_at_step_end",
+     "At a step's end nothing of it is owned but parameters, gradients and what the caller "
+     "holds; scopes balance.",
+     "Caught: replayed values that nobody reads stay with the graph; a hook is left in place by "
+     "an early stop.",
+     no_leak_at_step_end, kinds({scope_enter, scope_exit, step_begin, step_end})},
+    {"gradients_equal_plain",
+     "Every gradient, and which are missing, equals the run without checkpointing; refilled "
+     "values equal packed ones.",
+     "Caught: a parameter gets a contribution twice, or none, while the loss is finite.",
+     gradients_equal_plain, kinds({header, grad, repack, slot_fill, unpack, step_end})},
+    {"op_counts",
+     "Every op and side effect runs as often as the policy says; an effect of forward does not "
+     "run in a replay.",
+     "Caught: a second replay for dw, a kept op that runs again, batch-norm statistics that move "
+     "twice.",
+     op_counts, kinds({header, op, side_effect, mutate, unit_end, frame_free, step_end})},
+    {"rng_position",
+     "A draw in a replay starts where forward's did, and the generator is put back afterwards.",
+     "Caught: dropout draws another mask in the replay because the random state was not kept.",
+     rng_position,
+     kinds({rng, rng_set, op, sac_hit, sac_decide, wrapper_enter, wrapper_exit, region_begin,
+            region_end, unit_begin, body_begin, unit_end, frame_free, step_end})},
+    {"collective_order",
+     "All ranks of a group issue the same collectives in the same order; none is elided on some "
+     "ranks only.",
+     "Caught: one rank keeps an all_gather, another replays it.", collective_order,
+     kinds({collective})},
+    {"no_deadlock",
+     "Every rank finishes: none waits in a collective or a receive that another rank never "
+     "answers.",
+     "Caught: a region is replayed on one rank only, and its all_gather waits for ever.",
+     no_deadlock, kinds({collective, send, recv, step_end})},
+    {"stream_order",
+     "Two accesses to a storage on different streams, one of them a write, are ordered by an "
+     "event.",
+     "Caught: a block is given to the next reload while the compute stream still reads it.",
+     stream_order, kinds({launch, record, wait})},
+    {"peak_within_bound",
+     "Live bytes stay within the stated bound, at every moment and after forward.",
+     "Caught: an alias that offloading skips keeps the whole base alive.", peak_within_bound,
+     kinds({header, storage_alloc, op, phase_end, step_end})},
+};
 
 }  // namespace
 
 std::span<const InvariantRow> invariants() {
-  static const std::vector<InvariantRow> rows = all_invariants();
   return rows;
 }
 

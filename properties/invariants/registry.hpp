@@ -1,6 +1,6 @@
 #pragma once
 
-#include <bitset>
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,7 +10,8 @@
 
 namespace remat {
 
-using KindSet = std::bitset<kind_count>;
+/// Which kinds of event, each by its number.
+using KindSet = std::array<bool, kind_count>;
 
 /// One invariant: its name, what it says in two lines, and which events it wants to see.
 struct InvariantRow {

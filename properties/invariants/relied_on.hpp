@@ -70,9 +70,10 @@ class ReliedOnBook {
     if (facts.bodies().empty()) return;
     std::vector<Snapshot>& kept = calls_[facts.bodies().front().frame].kept[cache_key(event)];
     kept.clear();
-    for (std::size_t i = 0; i < event.list_size(Field::tensors); ++i)
-      if (const auto storage = listed_storage(event, facts, i))
-        kept.push_back(snapshot(event, facts, *storage));
+    for (std::size_t i = 0; i < event.list_size(Field::tensors); ++i) {
+      const auto storage = listed_storage(event, facts, i);
+      if (storage) kept.push_back(snapshot(event, facts, *storage));
+    }
   }
 
   /// The event is a remat_persist.

@@ -22,7 +22,7 @@ struct Inside {
   enum class What : std::uint8_t { body, wrapper, region, op } what = What::body;
   std::uint32_t name = 0;
   std::int64_t number = 0;  // the wrapper's call, the op's index in its cache
-  friend auto operator<=>(const Inside&, const Inside&) = default;
+  friend bool operator==(const Inside&, const Inside&) = default;
 };
 
 struct Draw {
@@ -212,9 +212,10 @@ class RngPosition : public Invariant {
     for (const Unnamed& draw : named_) {
       Call* call = calls_.find(draw.frame);
       if (call != nullptr &&
-          call->draws[draw.generator][draw.index].inside.what == Inside::What::body)
+          call->draws[draw.generator][draw.index].inside.what == Inside::What::body) {
         call->draws[draw.generator][draw.index].inside = {Inside::What::op, named_op_,
                                                           event.integer(Field::idx).value_or(-1)};
+      }
     }
     named_.clear();
   }
@@ -226,22 +227,24 @@ class RngPosition : public Invariant {
   void observe_wrapper(const EventView& event, const Facts& facts) {
     const Inside call{Inside::What::wrapper, id(event, Field::wrapper),
                       event.integer(Field::call).value_or(-1)};
-    if (event.kind() == Kind::wrapper_exit)
+    if (event.kind() == Kind::wrapper_exit) {
       inside_ = {};
-    else if (event.is_true(Field::skipped))
+    } else if (event.is_true(Field::skipped)) {
       skip(facts, call);
-    else
+    } else {
       inside_ = call;
+    }
   }
 
   void observe_region(const EventView& event, const Facts& facts) {
     const Inside region{Inside::What::region, id(event, Field::region), 0};
-    if (event.kind() == Kind::region_end)
+    if (event.kind() == Kind::region_end) {
       inside_ = {};
-    else if (event.text(Field::body) == "skipped")
+    } else if (event.text(Field::body) == "skipped") {
       skip(facts, region);
-    else
+    } else {
       inside_ = region;
+    }
   }
 
   void observe_begin(const EventView& event) {

@@ -65,12 +65,13 @@ class SavedListsMatch : public Invariant {
 
   void finish(const Facts&, Report& report) override {
     if (!any_fill_) report.not_checked(invariant_name, "repack events: what replays save");
-    if (n_unknown_bodies_ > 0)
+    if (n_unknown_bodies_ > 0) {
       report.not_checked(
           invariant_name,
           fmt::format("the ops of forward for {}: a unit_begin or ops with the unit's name "
                       "(their op paths were not compared, their slots were)",
                       counted(n_unknown_bodies_, "replayed call")));
+    }
   }
 
  private:

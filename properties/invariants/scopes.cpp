@@ -149,9 +149,10 @@ std::optional<Scope> ScopeBook::end(const EventView& event) {
 
 std::vector<std::int64_t> ScopeBook::stand_ins_not_replayed() const {
   std::vector<std::int64_t> keys;
-  for (const auto& [call, key] : stand_ins_)
+  for (const auto& [call, key] : stand_ins_) {
     if (const Frame* frame = frames_.find(key); frame != nullptr && frame->replays == 0)
       keys.push_back(key);
+  }
   std::sort(keys.rbegin(), keys.rend());  // stand-ins count downwards
   return keys;
 }

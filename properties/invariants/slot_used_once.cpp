@@ -39,9 +39,10 @@ class SlotUsedOnce : public Invariant {
   }
 
   void finish(const Facts&, Report& report) override {
-    if (!any_use_)
+    if (!any_use_) {
       report.not_checked(invariant_name,
                          "unpack, unpack_begin or repack events, or field_put and field_get");
+    }
   }
 
  private:
@@ -126,7 +127,7 @@ class SlotUsedOnce : public Invariant {
     const auto field = event.name(Field::field);
     if (!field) return;
     const auto found = entries_.find(place(event, *field));
-    if (found != entries_.end() && !found->second.read)
+    if (found != entries_.end() && !found->second.read) {
       report.found(invariant_name, event.seq(),
                    fmt::format("field {} is filled again{} while what event {} put there{} is "
                                "unread; it holds one entry, "
@@ -134,6 +135,7 @@ class SlotUsedOnce : public Invariant {
                                event.text(Field::field), keyed(event.text(Field::key)),
                                found->second.seq, keyed(found->second.key)),
                    {found->second.seq, event.seq()});
+    }
     entries_[place(event, *field)] = {std::string(event.text(Field::key)), event.seq(), false};
   }
 

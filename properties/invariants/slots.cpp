@@ -74,10 +74,11 @@ void SlotBook::free_frame(const std::vector<NameId>& saves) {
   for (const NameId name : saves) {
     Slot* slot = find(name);
     if (slot == nullptr) continue;
-    if (slot->released_seq)
+    if (slot->released_seq) {
       forget(Slot(*slot));
-    else
+    } else {
       slot->frame.reset();
+    }
   }
 }
 

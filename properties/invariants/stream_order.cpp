@@ -115,10 +115,11 @@ class StreamOrder : public Invariant {
     };
     const auto found = std::find_if(before.begin(), before.end(), same);
     const Access now{stream, write, clock[stream], event.seq()};
-    if (found == before.end())
+    if (found == before.end()) {
       before.push_back(now);
-    else
+    } else {
       *found = now;
+    }
   }
 
   static std::string shown_storage(std::int64_t number, const Facts& facts, const Trace& trace) {

@@ -42,9 +42,10 @@ class UnpackFollowsReplay : public Invariant {
         break;
       }
       case Kind::session_clear:  // S7: what was rebuilt for the session is gone
-        if (facts.session())
+        if (facts.session()) {
           std::erase_if(rederived_,
                         [&](const auto& entry) { return entry.second == facts.session()->bits(); });
+        }
         break;
       case Kind::step_end:
         if (!event.has(Field::rank)) rederived_.clear();
@@ -64,10 +65,11 @@ class UnpackFollowsReplay : public Invariant {
   }
 
   void finish(const Facts&, Report& report) override {
-    if (!any_slot_)
+    if (!any_slot_) {
       report.not_checked(
           invariant_name,
           "slots that hold no tensor: pack events with held placeholder, offloaded or slot");
+    }
   }
 
  private:
@@ -76,9 +78,10 @@ class UnpackFollowsReplay : public Invariant {
   }
 
   bool is_filled(const Slot& slot, const Facts& facts, const Trace& trace) const {
-    if (slot.role && trace.names()[*slot.role] == "remat_saved_input")
+    if (slot.role && trace.names()[*slot.role] == "remat_saved_input") {
       return !slot.region || !facts.session() ||
              rederived_.count({slot.region->index(), facts.session()->bits()}) > 0;
+    }
     return !holds_no_tensor(slot) || slot.fill_for(facts.session()) != nullptr;
   }
 

@@ -86,12 +86,13 @@ class VersionUnchanged : public Invariant {
   void finish(const Facts&, Report& report) override {
     if (!any_write_ && !any_version_)
       report.not_checked(invariant_name, "mutate events, or the version v of what is packed");
-    if (n_unknown_bodies_ > 0)
+    if (n_unknown_bodies_ > 0) {
       report.not_checked(
           invariant_name,
           fmt::format("the reads of forward for {}: a unit_begin or ops with the unit's name (what "
                       "their replays read was not compared, their slots and inputs were)",
                       counted(n_unknown_bodies_, "replayed call")));
+    }
   }
 
  private:
@@ -121,10 +122,11 @@ class VersionUnchanged : public Invariant {
     const auto storage = facts.storages().find(*number);
     if (!storage) return;
     for (const Body& body : facts.bodies()) {
-      if (body.replay)
+      if (body.replay) {
         replays_[body.scope].writes.insert(storage->index());
-      else
+      } else {
         calls_.of(body.frame).writes.insert(storage->index());
+      }
     }
   }
 
@@ -132,10 +134,11 @@ class VersionUnchanged : public Invariant {
   void observe_op(const EventView& event, const Facts& facts, Report& report) {
     for (const Body& body : facts.bodies()) {
       for (const Read& read : facts.reads()) {
-        if (body.replay)
+        if (body.replay) {
           check_read(event, facts, body, read.storage, report);
-        else if (!facts.made_by(body, read.storage))
+        } else if (!facts.made_by(body, read.storage)) {
           calls_.remember_read(event, facts, body.frame, read.storage);
+        }
       }
     }
   }
@@ -177,9 +180,10 @@ class VersionUnchanged : public Invariant {
     if (!last_inputs_seq_ || !report.found_since(invariant_name, *last_inputs_seq_)) return false;
     const ReliedOn* call = calls_.find(frame);
     if (call == nullptr) return false;
-    for (const Snapshot& input : call->inputs)
+    for (const Snapshot& input : call->inputs) {
       if (input.storage == storage && facts.storages().version(storage) != input.version)
         return true;
+    }
     return false;
   }
 
@@ -329,9 +333,10 @@ class VersionUnchanged : public Invariant {
       return facts.storages().version(kept.storage) != kept.version;
     };
     const Snapshot* cause = nullptr;
-    for (const auto& [key, snapshots] : call->kept)
+    for (const auto& [key, snapshots] : call->kept) {
       for (const Snapshot& kept : snapshots)
         if (cause == nullptr && changed(kept)) cause = &kept;
+    }
     for (const StorageId storage : call->read_order) {
       const Snapshot* read = call->reads.find(storage.index());
       if (cause == nullptr && !call->writes.contains(storage.index()) &&

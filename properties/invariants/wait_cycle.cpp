@@ -9,9 +9,10 @@ namespace remat {
 /// How far every rank gets when each waits as its calls demand.
 struct WaitCycle::Progress {
   explicit Progress(const WaitCycle& all) : of(all) {
-    for (const auto& [channel, row] : of.channel_rows_)
+    for (const auto& [channel, row] : of.channel_rows_) {
       if (const auto left = of.under_way_.find(channel); left != of.under_way_.end())
         n_sent[row] = left->second;
+    }
     for (const auto& [rank, calls] : of.calls_) {
       at[rank] = 0;
       for (const Call& call : calls)

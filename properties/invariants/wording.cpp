@@ -85,11 +85,12 @@ std::string where(const EventView& event, const Facts& facts) {
     text = event.phase() == Phase::none ? std::string("outside any phase")
                                         : fmt::format("in {}", name_of(event.phase()));
     const auto microbatch = event.integer(Field::microbatch);
-    if (event.has(Field::unit))
+    if (event.has(Field::unit)) {
       text += " of " +
               shown_call(event.name(Field::unit), event.integer(Field::inv), microbatch, trace);
-    else if (microbatch)
+    } else if (microbatch) {
       text += fmt::format(" of micro-batch {}", *microbatch);
+    }
   }
   if (const auto rank = event.integer(Field::rank)) text += fmt::format(" on rank {}", *rank);
   return text;

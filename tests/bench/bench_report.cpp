@@ -49,26 +49,28 @@ std::string machine_text() {
 
 std::string bench_text(const std::vector<BenchResult>& results) {
   std::string text = machine_text() + "\n";
-  for (const BenchResult& result : results)
+  for (const BenchResult& result : results) {
     text += fmt::format("{:<44} {:>10.3f} {:<10} {:<12} {}\n{:>4}{}\n", result.name, result.value,
                         result.unit, result.target,
                         result.target.empty() ? ""
                         : result.met          ? "met"
                                               : "MISSED",
                         "", result.detail);
+  }
   return text;
 }
 
 std::string bench_json(const std::vector<BenchResult>& results) {
   nlohmann::ordered_json json = {{"version", 1}, {"machine", machine_text()}};
   json["results"] = nlohmann::ordered_json::array();
-  for (const BenchResult& result : results)
+  for (const BenchResult& result : results) {
     json["results"].push_back({{"name", result.name},
                                {"value", result.value},
                                {"unit", result.unit},
                                {"target", result.target},
                                {"met", result.met},
                                {"detail", result.detail}});
+  }
   return json.dump(2) + "\n";
 }
 

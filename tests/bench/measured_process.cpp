@@ -19,6 +19,7 @@ std::int64_t microseconds(const timeval& time) {
 
 ProcessCost measured_process(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command)
     arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);

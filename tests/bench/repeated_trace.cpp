@@ -1,7 +1,6 @@
 #include "tests/bench/repeated_trace.hpp"
 
 #include <algorithm>
-#include <map>
 #include <string_view>
 
 #include "traces/output_file.hpp"
@@ -144,6 +143,7 @@ class Repeater {
 
   void copy_tensors(const EventView& event, Field field, Trace& into) {
     std::vector<TensorView> tensors;
+    tensors.reserve(event.list_size(field));
     for (std::size_t i = 0; i < event.list_size(field); ++i)
       tensors.push_back(shifted_tensor(event, event.tensor_item(field, i), into));
     into.add_tensors(field, tensors);
@@ -155,9 +155,10 @@ class Repeater {
     session.kind = into.names().intern(kind);
     if (session.number)
       session.number = kind == "graph_task" ? tasks_(*session.number) : *session.number;
-    if (session.name)
+    if (session.name) {
       session.name = into.names().intern(std::string(event.trace().names()[*session.name]) + "@" +
                                          std::to_string(round_));
+    }
     into.add_session(field, session);
   }
 

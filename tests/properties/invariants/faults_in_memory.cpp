@@ -47,9 +47,10 @@ Result kept_slot_written(const Recording& of, ChangedTrace& trace, Choices& choi
 
 Result filled_slot_written(const Recording& of, ChangedTrace& trace, Choices& choices) {
   std::vector<Kept> filled;
-  for (const FilledRead& slot : of.filled_reads)
+  for (const FilledRead& slot : of.filled_reads) {
     filled.push_back(
         {of.events[slot.fill]["tensor"]["s"].get<std::int64_t>(), slot.fill, slot.read});
+  }
   return written_while_kept(of, trace, choices, filled, false);
 }
 

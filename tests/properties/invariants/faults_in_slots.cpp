@@ -60,9 +60,10 @@ Result replay_dropped(const Recording& of, ChangedTrace& trace, Choices& choices
     if (of.text(at, "kind") == "storage_alloc") unborn.insert(of.events[at]["storage"]);
     trace.drop(at);
   }
-  for (std::size_t at = replay.closed; at < of.events.size(); ++at)
+  for (std::size_t at = replay.closed; at < of.events.size(); ++at) {
     if (of.text(at, "kind") == "storage_free" && unborn.count(of.events[at]["storage"]) > 0)
       trace.drop(at);
+  }
   const auto reads =
       those(of.filled_reads, [&](const FilledRead& slot) { return slot.replay == number; });
   return Planted{"unpack_follows_replay", reads.front().read};
@@ -198,9 +199,10 @@ std::vector<std::size_t> ops_that_allocate(const Recording& of) {
   std::vector<std::size_t> ops;
   for (const RecordedReplay& replay : of.replays) {
     if (!replay.frame || of.forwards.count(*replay.frame) == 0) continue;
-    for (const std::size_t op : replay.ops)
+    for (const std::size_t op : replay.ops) {
       if (const Json& before = of.events[op - 1]; before["kind"] == "storage_alloc")
         if (of.events[op]["outputs"].size() == 1 && before["bytes"] > 0) ops.push_back(op);
+    }
   }
   return ops;
 }
@@ -229,9 +231,10 @@ Result replay_runs_one_op_more(const Recording& of, ChangedTrace& trace, Choices
 Result refilled_value_differs(const Recording& of, ChangedTrace& trace, Choices& choices) {
   if (of.filled_reads.empty()) return std::nullopt;
   const FilledRead& slot = choices.one_of(of.filled_reads);
-  for (std::size_t at = 0; at < of.events.size(); ++at)
+  for (std::size_t at = 0; at < of.events.size(); ++at) {
     if (of.text(at, "kind") == "pack" && of.text(at, "slot") == slot.slot)
       trace[at]["tensor"]["value"] = "forward's";
+  }
   trace[slot.fill]["tensor"]["value"] = "another";
   return Planted{"gradients_equal_plain", slot.fill};
 }

@@ -54,9 +54,10 @@ Result field_put_over_unread(const Recording& of, ChangedTrace& trace, Choices& 
 /// The model's own ops of the step that lie outside of every region, by name.
 std::map<std::string, std::vector<std::size_t>> ops_by_name(const Recording& of) {
   std::map<std::string, std::vector<std::size_t>> ops;
-  for (std::size_t at = 0; at < *of.step_end; ++at)
+  for (std::size_t at = 0; at < *of.step_end; ++at) {
     if (of.text(at, "kind") == "op" && of.text(at, "internal").empty())
       ops[of.text(at, "name")].push_back(at);
+  }
   return ops;
 }
 
@@ -84,10 +85,11 @@ Result op_once_too_rarely(const Recording& of, ChangedTrace& trace, Choices& cho
 /// A replay whose forward is in the recording, outside of every other replay.
 const RecordedReplay* replay_with_forward(const Recording& of, Choices& choices) {
   std::vector<const RecordedReplay*> known;
-  for (const RecordedReplay& replay : of.replays)
+  for (const RecordedReplay& replay : of.replays) {
     if (replay.frame && of.forwards.count(*replay.frame) > 0 &&
         !of.in_a_replay(of.forwards.at(*replay.frame).first))
       known.push_back(&replay);
+  }
   return known.empty() ? nullptr : choices.one_of(known);
 }
 
@@ -191,13 +193,14 @@ std::vector<std::size_t> collectives(const Recording& of, ChangedTrace& trace, C
                                      Spoil spoil) {
   std::vector<Json> events;
   std::vector<Json> of_rank_1;
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 4; ++i) {
     for (int rank = 0; rank < 3; ++rank) {
       const Json call = {
           {"kind", "collective"},     {"group", "dp"}, {"rank", rank}, {"name", "all_gather"},
           {"tag", std::to_string(i)}, {"n", 8}};
       (rank == 1 ? of_rank_1 : events).push_back(call);
     }
+  }
   spoil(of_rank_1);
   events.insert(events.end(), of_rank_1.begin(), of_rank_1.end());
   const std::size_t n_others = events.size() - of_rank_1.size();

@@ -193,7 +193,7 @@ TEST_CASE("no_leak_at_step_end judges slots where the trace tells when they die"
     CHECK(checked(packed + begin + end).findings.empty());
   }
   SECTION("of the rank whose step ends") {
-    CHECK(checked(R"(
+    CHECK(checked(simulated + R"(
       {"kind":"pack","rank":0,"phase":"forward","slot":"a","held":"saved","role":"plain"}
       {"kind":"pack","rank":1,"phase":"forward","slot":"b","held":"saved","role":"plain"}
       {"kind":"holder_free","rank":0,"phase":"backward","slot":"a"}

@@ -29,9 +29,10 @@ void ChangedTrace::drop(std::size_t event) {
 }
 
 std::size_t ChangedTrace::insert_before(std::size_t event, nlohmann::json what) {
-  for (const char* field : {"phase", "thread"})
+  for (const char* field : {"phase", "thread"}) {
     if (!what.contains(field) && events_[event].contains(field))
       what[field] = events_[event][field];
+  }
   const std::size_t name = events_.size();
   events_.push_back(std::move(what));
   order_.insert(order_.begin() + static_cast<std::ptrdiff_t>(place_of(event)), name);

@@ -47,10 +47,11 @@ std::string complaint(const Planted& planted, const ChangedTrace& trace, const V
   if (first == verdict.findings.end()) return "another invariant was named";
   if (planted.certain_at && first->seq != trace.seq_of(*planted.certain_at))
     return "it stands at another event than " + std::to_string(trace.seq_of(*planted.certain_at));
-  for (const Finding& finding : verdict.findings)
+  for (const Finding& finding : verdict.findings) {
     if (!names_it(finding) && std::find(planted.also.begin(), planted.also.end(),
                                         finding.invariant) == planted.also.end())
       return "one fault, more than one finding";
+  }
   return {};
 }
 
@@ -131,7 +132,7 @@ TEST_CASE("a replay may look at what it has without leaving forward's path",
     const Recording& recording = choices.one_of(recordings());
     ChangedTrace trace(recording);
     std::int64_t tensor = recording.unused_id;
-    for (const RecordedReplay& replay : recording.replays)
+    for (const RecordedReplay& replay : recording.replays) {
       for (const std::size_t op : replay.ops) {
         if (choices.below(3) > 0 || recording.events[op]["outputs"].empty()) continue;
         nlohmann::json view = recording.events[op];
@@ -141,6 +142,7 @@ TEST_CASE("a replay may look at what it has without leaving forward's path",
         view["name"] = choices.below(2) == 0 ? "aten.view.default" : "aten.detach.default";
         trace.insert_after(op, view);
       }
+    }
     CAPTURE(recording.name);
     CHECK(verdict_on(trace.text()).findings == Findings{});
   }

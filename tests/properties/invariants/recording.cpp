@@ -108,10 +108,12 @@ class Survey {
     const auto forward = replay.frame ? of_.forwards.find(*replay.frame) : of_.forwards.end();
     if (forward == of_.forwards.end()) return;
     std::set<std::int64_t> seen;
-    for (const std::size_t op : replay.ops)
-      for (const std::int64_t storage : reads_[op])
+    for (const std::size_t op : replay.ops) {
+      for (const std::int64_t storage : reads_[op]) {
         if (seen.insert(storage).second && forward_read(forward->second, storage))
           of_.reread.push_back({storage, forward->second.second, op});
+      }
+    }
   }
 
   bool forward_read(std::pair<std::size_t, std::size_t> forward, std::int64_t storage) const {
@@ -168,19 +170,22 @@ class Survey {
     const std::string kind = text_of(event, "kind");
     if (kind == "storage_alloc") births_[*number_of(event, "storage")] = at;
     if (kind == "storage_free") note_death(*number_of(event, "storage"), at);
-    if (kind == "op")
+    if (kind == "op") {
       for (const Json& input : event["inputs"])
         read(storage_of(input), at);
+    }
     if ((kind == "unpack" || kind == "repack") && event["tensor"].is_object()) {
       read(storage_of(event["tensor"]), at);
       held_.insert(event["tensor"]["s"].get<std::int64_t>());
     }
     if (kind == "pack" && event["tensor"].is_object())
       held_.insert(event["tensor"]["s"].get<std::int64_t>());
-    for (const char* list : {"outputs", "tensors"})
-      if (const auto shown = event.find(list); shown != event.end())
+    for (const char* list : {"outputs", "tensors"}) {
+      if (const auto shown = event.find(list); shown != event.end()) {
         for (const Json& tensor : *shown)
           describe(tensor);
+      }
+    }
     if (const auto tensor = event.find("tensor"); tensor != event.end()) describe(*tensor);
     if (kind == "tensor") describe(event);
   }
@@ -216,23 +221,26 @@ class Survey {
       std::vector<std::int64_t>& inputs = inputs_[*number_of(event, "frame")].second;
       inputs_[*number_of(event, "frame")].first = at;
       inputs.clear();
-      for (const Json& tensor : event["tensors"])
+      for (const Json& tensor : event["tensors"]) {
         if (slots_of_the_caller_.count(storage_of(tensor)) == 0)  // U2: the slot's business
           inputs.push_back(storage_of(tensor));
+      }
     }
     if (kind == "inputs_unpack_begin") {
       const auto& [saved, inputs] = inputs_[*number_of(event, "frame")];
       for (const std::int64_t storage : inputs)
         of_.region_inputs.push_back({storage, saved, at});
     }
-    if (kind == "sac_decide" && event.value("saved", false))
+    if (kind == "sac_decide" && event.value("saved", false)) {
       cache_[text_of(event, "op") + "/" + event["idx"].dump() + "/" + unit()] = {
           at, storage_of(event["tensors"][0])};
+    }
     if (kind == "sac_hit")
       note_hit(text_of(event, "op") + "/" + event["idx"].dump() + "/" + unit(), at);
-    if (kind == "remat_persist" && event["tensor"].is_object())
+    if (kind == "remat_persist" && event["tensor"].is_object()) {
       cache_[text_of(event, "region") + "/" + event["output"].dump()] = {
           at, storage_of(event["tensor"])};
+    }
     if (kind == "remat_serve")
       note_hit(text_of(event, "region") + "/" + event["output"].dump(), at);
   }
@@ -272,10 +280,11 @@ std::vector<fs::path> sound_files() {
   } else {
     WARN("no " << folder.string() << ": faults are planted into traces/recorded only");
     for (const auto& entry :
-         fs::directory_iterator(fs::path(REMATSIM_SOURCE_DIR) / "traces/recorded"))
+         fs::directory_iterator(fs::path(REMATSIM_SOURCE_DIR) / "traces/recorded")) {
       if (const std::string name = entry.path().filename().string();
           name.ends_with(".gz") && name.rfind("F_", 0) != 0 && name.rfind("13e_", 0) != 0)
         files.push_back(entry.path());
+    }
   }
   std::sort(files.begin(), files.end());
   return files;

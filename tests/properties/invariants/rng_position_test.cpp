@@ -185,6 +185,7 @@ TEST_CASE("rng_position leaves out of forward's list what a replay skips",
     CHECK(checked(opened + R"(
       {"kind":"rng","phase":"forward","unit":"A","generator":"cuda","tag":"inside"}
       {"kind":"op","phase":"forward","unit":"A","name":"native_dropout","inputs":[],"outputs":[]}
+      {"kind":"op","phase":"forward","unit":"A","name":"view","inputs":[],"outputs":[]}
       {"kind":"sac_decide","phase":"forward","op":"native_dropout","idx":0,"saved":true}
     )" + closed + begun +
                   R"(

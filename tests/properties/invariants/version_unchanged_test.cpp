@@ -75,6 +75,16 @@ TEST_CASE("version_unchanged names a kept slot that was written before its read"
                     "expected no write before the read",
                     {1, 4, 5}}});
   }
+  SECTION("shown by its id or by its storage alone") {
+    CHECK(checked(kept + R"(
+      {"kind":"pack","phase":"forward","slot":"q","held":"saved","role":"plain","tensor":{"t":1}}
+      {"kind":"pack","phase":"forward","slot":"r","held":"saved","role":"plain","tensor":{"s":1}}
+    )" + written + R"(
+      {"kind":"unpack","phase":"backward","slot":"q"}
+      {"kind":"unpack","phase":"backward","slot":"r"}
+    )")
+              .findings.size() == 2);
+  }
   SECTION("through a view of the storage") {
     CHECK(checked(kept + R"(
       {"kind":"op","phase":"forward","name":"view","inputs":[1],"outputs":[{"t":2,"s":1,"name":"y.view"}]}
@@ -302,12 +312,12 @@ TEST_CASE("version_unchanged takes lists of tensors as it takes lists of their i
           "[invariants][version_unchanged]") {
   CHECK(checked(R"(
     {"kind":"frame_create","phase":"forward","unit":"A","frame":1}
-    {"kind":"inputs_save","phase":"forward","frame":1,"tensors":[{"t":1,"s":1,"name":"x"}]}
+    {"kind":"inputs_save","phase":"forward","frame":1,"tensors":[{"t":7,"s":1,"name":"x"}]}
   )" + written + fetched)
             .findings.size() == 1);
   CHECK(checked(R"(
     {"kind":"unit_begin","phase":"forward","unit":"A","frame":1,"exec":"forward"}
-    {"kind":"sac_decide","phase":"forward","op":"mm","idx":0,"saved":true,"tensors":[{"t":1,"s":1,"name":"y"}]}
+    {"kind":"sac_decide","phase":"forward","op":"mm","idx":0,"saved":true,"tensors":[{"t":7,"s":1,"name":"y"}]}
     {"kind":"unit_end","phase":"forward","unit":"A","frame":1,"exec":"forward","ended_by":"return"}
   )" + written + begun +
                 R"(
