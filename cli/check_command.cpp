@@ -54,7 +54,7 @@ void judge(const CheckOptions& options, CheckedFile& into) {
     block.drop_events();
     if (options.progress) show_progress(fmt::format("{}: {} events", into.file, grouped(n_events)));
   }
-  into.verdict = checker.finish();
+  into.verdict = is_interrupted() ? checker.stop() : checker.finish();
   if (options.summary) into.summary = summary.finish();
   into.unknown = reader.unknown();
 }
@@ -91,10 +91,7 @@ CheckOptions sorted_out(CheckOptions options) {
   return options;
 }
 
-}  // namespace
-
-ExitCode check_command(const CheckOptions& given) {
-  const CheckOptions options = sorted_out(given);
+ExitCode check_all(const CheckOptions& options) {
   require_known(options.invariants);
   if (options.list) {
     print(options.json ? invariants_json() : invariants_text(), options.output);
@@ -122,6 +119,12 @@ ExitCode check_command(const CheckOptions& given) {
   for (const CheckedFile& file : files)
     if (file.unreadable) print_error(*file.unreadable);
   return interrupted ? ExitCode::interrupted : code;
+}
+
+}  // namespace
+
+ExitCode check_command(const CheckOptions& options) {
+  return check_all(sorted_out(options));
 }
 
 }  // namespace remat

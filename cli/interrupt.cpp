@@ -16,7 +16,7 @@ void remember(int) {
 void catch_interrupts() {
   struct sigaction action = {};
   action.sa_handler = remember;
-  action.sa_flags = SA_RESETHAND;  // a second Ctrl-C ends the program at once
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second Ctrl-C ends the program at once
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }

@@ -5,6 +5,8 @@ target_compile_options(rematsim_options INTERFACE
   # For C++ alone: nvcc refuses -Wall.
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor
     -Wold-style-cast -Woverloaded-virtual -Wimplicit-fallthrough>
+  # What broke is named as in the tree, wherever that was built.
+  -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
   # g++ 12 at -O3 warns of overlap inside libstdc++ for `"text" + string` (GCC bug 105651).
   # and of copies of an impossible size once whole programs are optimised (GCC bug 105329).
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>

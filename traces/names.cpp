@@ -7,7 +7,7 @@
 namespace remat {
 namespace {
 
-constexpr std::size_t block_bytes = 16 * 1024;
+constexpr std::size_t block_bytes = std::size_t{16} << 10U;
 
 }  // namespace
 

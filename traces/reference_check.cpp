@@ -15,7 +15,6 @@ constexpr std::array tensor_lists = {Field::outputs, Field::reads, Field::tensor
 
 void ReferenceCheck::describe(const TensorView& tensor) {
   if (tensor.tensor) tensors_.insert(*tensor.tensor);
-  if (tensor.storage) storages_.insert(*tensor.storage);
 }
 
 void ReferenceCheck::describe_all(const EventView& event) {
@@ -29,12 +28,6 @@ void ReferenceCheck::describe_all(const EventView& event) {
   switch (event.kind()) {
     case Kind::tensor:
       if (const auto id = event.integer(Field::t)) tensors_.insert(*id);
-      if (const auto id = event.integer(Field::s)) storages_.insert(*id);
-      break;
-    case Kind::storage_alloc:
-    case Kind::role:
-    case Kind::own:
-      if (const auto id = event.integer(Field::storage)) storages_.insert(*id);
       break;
     case Kind::pack:
       if (const auto slot = event.name(Field::slot)) slots_.insert(slot->index());
@@ -73,15 +66,6 @@ std::optional<std::string> ReferenceCheck::undescribed(const EventView& event) c
     case Kind::sac_decide:
     case Kind::cache_pop:
       return undescribed_tensor(event);
-    case Kind::storage_free:
-    case Kind::mutate:
-      if (const auto id = event.integer(Field::storage); id && !storages_.contains(*id)) {
-        return fmt::format(
-            "storage {} is used before any event describes it (at /storage); expected an earlier "
-            "storage_alloc, role or tensor on it",
-            *id);
-      }
-      return std::nullopt;
     case Kind::unpack_begin:
     case Kind::unpack:
     case Kind::holder_free:

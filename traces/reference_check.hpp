@@ -8,10 +8,10 @@
 
 namespace remat {
 
-/// Ids must be described before they are used: a tensor by the event that shows it, a storage by
-/// its allocation, role or a tensor on it, a slot by its pack, a frame by its creation or its
-/// region's begin. (A repack may name a slot that was never packed: that is a finding of
-/// saved_lists_match, not a malformed file.)
+/// Ids must be described before they are used: a tensor by the event that shows it, a slot by its
+/// pack, a frame by its creation or its region's begin. A storage need not be: one that is first
+/// seen in use was there before the trace began (U1). And a repack may name a slot that was never
+/// packed: that is a finding of saved_lists_match, not a malformed file.
 class ReferenceCheck {
  public:
   /// What is wrong with the event's references, with a JSON pointer; none where all are described.
@@ -25,7 +25,6 @@ class ReferenceCheck {
   std::optional<std::string> undescribed_tensor(const EventView& event) const;
 
   IdSet tensors_;
-  IdSet storages_;
   IdSet slots_;  // by name id
   IdSet frames_;
 };

@@ -97,7 +97,7 @@ ReplayBegin replay_begin(const EventView& event) {
                     .session_kind = {},
                     .graph_task = event.integer(Field::graph_task),
                     .node = {},
-                    .nested_in = event.integer(Field::nested_in)};
+                    .nested_in = std::string(event.text(Field::nested_in))};
   const NameTable& names = event.trace().names();
   if (const auto session = event.session(Field::gid))
     begin.session_kind = names[event.trace().session(*session).kind];

@@ -25,7 +25,7 @@ struct ReplayBegin {
   std::optional<std::string> session_kind;
   std::optional<std::int64_t> graph_task;
   std::optional<std::string> node;
-  std::optional<std::int64_t> nested_in;  // the frame of the replay that runs around this one
+  std::string nested_in;  // the region or frame of the replay around this one, as JSON text
 };
 
 /// A replay is cut short, after so many packs out of those of forward.

@@ -44,7 +44,7 @@ Json replay_json(const ReplayBegin& replay) {
           {"gid_kind", or_null(replay.session_kind)},
           {"graph_task", or_null(replay.graph_task)},
           {"node", or_null(replay.node)},
-          {"nested_in", or_null(replay.nested_in)}};
+          {"nested_in", replay.nested_in.empty() ? Json() : Json::parse(replay.nested_in)}};
 }
 
 Json early_stop_json(const EarlyStop& stop) {

@@ -173,7 +173,7 @@ class Trace {
   void push_field(std::uint32_t key, Cell cell);
   std::uint32_t keep_text(std::string_view text);
   std::uint32_t keep_tensor(const TensorView& tensor);
-  TensorView tensor_at(std::uint32_t row) const;
+  TensorView tensor_at(std::uint32_t index) const;
   std::uint32_t shape_of_draft();
   void require_room() const;
 

@@ -40,7 +40,7 @@ constexpr FieldRow phase_fields[] = {{F::retain, T::boolean},
                                      {F::prefire, T::integers}};
 constexpr FieldRow unit_fields[] = {
     {F::exec, T::name},         {F::checkpointed, T::boolean},
-    {F::reentrant, T::boolean}, {F::nested_in, T::count},
+    {F::reentrant, T::boolean}, {F::nested_in, T::json},
     {F::in_replay, T::boolean}, {F::ended_by, T::name},
     {F::ops, T::count},         {F::packs, T::count},
     {F::rng_crc, T::integer},   {F::early_stop_enabled, T::boolean}};

@@ -28,13 +28,17 @@ struct Verdict {
 /// Runs invariants over a trace as it comes, keeping only what is alive.
 class Checker {
  public:
-  /// Runs the named invariants; all of them where none is named. Every name must be known.
+  /// Tells what the named invariants find; what all of them find where none is named. All run in
+  /// any case: some are silent about what another has told (R1). Every name must be known.
   explicit Checker(std::span<const std::string> names = {});
 
   /// The events of one trace in order. Throws HeaderError where the header expects what the format
   /// does not know.
   void observe(const EventView& event);
   Verdict finish();
+  /// The trace goes on, but nobody reads it: what is certain so far, and nothing that waits for
+  /// more.
+  Verdict stop();
 
  private:
   struct Running {
@@ -42,6 +46,9 @@ class Checker {
     std::unique_ptr<Invariant> invariant;
   };
 
+  bool is_asked_for(std::string_view invariant) const;
+
+  std::vector<std::string> names_;
   Facts facts_;
   Report report_;
   std::vector<Running> running_;

@@ -28,6 +28,8 @@ class CollectiveGroup {
   std::optional<CollectiveCall> issue(const CollectiveCall& call);
   /// Rank → how many calls it has issued.
   const std::map<std::int64_t, std::int64_t>& issued() const { return issued_; }
+  /// From here on nothing is compared if the ranks have issued unequal numbers of calls.
+  void part_if_uneven();
   /// Some two ranks disagreed: their numbers mean nothing any more.
   bool is_mismatched() const { return mismatched_; }
   /// The first call that any rank issued as the group's `number`-th, if it is still known.
@@ -35,6 +37,7 @@ class CollectiveGroup {
 
  private:
   void forget_what_all_have_passed();
+  void forget_what_nobody_else_reaches();
 
   std::map<std::int64_t, std::int64_t> issued_;
   std::vector<CollectiveCall> calls_;  // from call number `first_` on

@@ -24,11 +24,15 @@ std::string shown_call(const CollectiveCall& call, const Trace& trace) {
 class CollectiveOrder : public Invariant {
  public:
   void observe(const EventView& event, const Facts& facts, Report& report) override {
+    if (event.kind() == Kind::step_end) {
+      if (facts.ends_the_step()) end_step();
+      return;
+    }
     const auto group = event.name(Field::group);
     const CollectiveCall call = collective_call(event);
     CollectiveGroup& of_group = groups_[group ? group->index() : 0xffffffff];
     const auto first = of_group.issue(call);
-    if (!first || report.found_since("no_deadlock", 0)) return;  // R1: the ranks have parted before
+    if (!first) return;
     const std::int64_t number = of_group.issued().at(call.rank);
     report.found(
         invariant_name, event.seq(),
@@ -49,6 +53,13 @@ class CollectiveOrder : public Invariant {
   }
 
  private:
+  // R1: ranks that end a step after unequal numbers of calls are no_deadlock's, and from there on
+  // their numbers mean nothing.
+  void end_step() {
+    for (auto& [group, calls] : groups_)
+      calls.part_if_uneven();
+  }
+
   std::map<std::uint32_t, CollectiveGroup> groups_;
 };
 

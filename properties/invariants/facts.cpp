@@ -252,6 +252,16 @@ void Facts::find_births(const EventView& event) {
   }
 }
 
+void Facts::count_steps(const EventView& event) {
+  const auto rank = event.integer(Field::rank);
+  const bool is_end = event.kind() == Kind::step_end;
+  ends_the_step_ = is_end;
+  if (!rank) return;
+  const std::int64_t ended = steps_ended_[*rank] += is_end ? 1 : 0;
+  for (const auto& [other, steps] : steps_ended_)
+    ends_the_step_ = ends_the_step_ && steps >= ended;
+}
+
 void Facts::begin(const EventView& event) {
   event_ = &event;
   if (event.kind() == Kind::header) read_header(event);
@@ -273,6 +283,7 @@ void Facts::begin(const EventView& event) {
   find_births(event);
   if (event.kind() == Kind::unit_end) ended_scope_ = scopes_.end(event);
   if (event.kind() == Kind::frame_free && frame_) frames_gone_.push_back(*frame_);
+  count_steps(event);
   if (event.kind() == Kind::step_end) frames_gone_ = scopes_.end_step(event.integer(Field::rank));
 }
 

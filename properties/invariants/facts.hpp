@@ -90,6 +90,9 @@ class Facts {
   const std::vector<std::int64_t>& frames_gone() const { return frames_gone_; }
 
   // Of the run.
+  /// The event is a step_end, and with it every rank seen so far has ended that step of its own; an
+  /// end without a rank speaks for all of them (D3).
+  bool ends_the_step() const { return ends_the_step_; }
   /// Event at which the rank's step began: its step_begin, or the end of the step before where none
   /// is recorded. What was born before it does not belong to the step.
   std::int64_t step_begin_seq(std::optional<std::int64_t> rank) const;
@@ -102,6 +105,7 @@ class Facts {
 
  private:
   void read_header(const EventView& event);
+  void count_steps(const EventView& event);
   void find_reads(const EventView& event);
   void find_slot_read(const EventView& event);
   void add_read(std::optional<StorageId> storage, std::optional<std::int64_t> tensor,
@@ -142,6 +146,8 @@ class Facts {
   std::vector<std::int64_t> frames_gone_;
 
   std::int64_t all_ranks_began_seq_ = 0;
+  std::map<std::int64_t, std::int64_t> steps_ended_;  // by rank, of every rank seen
+  bool ends_the_step_ = false;
   std::map<std::int64_t, std::int64_t> rank_began_seq_;
   std::optional<std::int64_t> stopped_at_;
   std::optional<std::int64_t> last_raised_;

@@ -191,7 +191,8 @@ void Facts::end_scope_event(const EventView& event) {
     case Kind::step_end: {
       const auto rank = event.integer(Field::rank);
       (rank ? rank_began_seq_[*rank] : all_ranks_began_seq_) = event.seq();
-      if (!rank || event.kind() == Kind::step_begin) stopped_at_.reset();
+      // A rank's own begin or end says nothing of another that has stopped.
+      if (ends_the_step_ || (event.kind() == Kind::step_begin && !rank)) stopped_at_.reset();
       break;
     }
     default:

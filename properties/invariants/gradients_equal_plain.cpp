@@ -91,6 +91,7 @@ class GradientsEqualPlain : public Invariant {
   // G1: the multiset of contributions; parameters that nothing is expected of are not judged.
   void observe_end(const EventView& event, const Facts& facts, Report& report) {
     any_end_ = true;
+    if (!facts.ends_the_step()) return;
     const auto gradients = std::exchange(gradients_, {});
     if (facts.stopped_at()) return;
     for (const auto& [param, expected] : expected_) {

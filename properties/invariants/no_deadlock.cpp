@@ -21,7 +21,7 @@ constexpr std::string_view invariant_name = "no_deadlock";
 
 class NoDeadlock : public Invariant {
  public:
-  void observe(const EventView& event, const Facts&, Report& report) override {
+  void observe(const EventView& event, const Facts& facts, Report& report) override {
     trace_ = &event.trace();
     switch (event.kind()) {
       case Kind::collective:
@@ -32,7 +32,7 @@ class NoDeadlock : public Invariant {
         observe_message(event);
         break;
       case Kind::step_end:
-        observe_end(event, report);
+        observe_end(event, facts, report);
         break;
       default:
         break;
@@ -85,7 +85,7 @@ class NoDeadlock : public Invariant {
   }
 
   // D3: an end without a rank speaks for all of them.
-  void observe_end(const EventView& event, Report& report) {
+  void observe_end(const EventView& event, const Facts& facts, Report& report) {
     any_end_ = true;
     const auto rank = event.integer(Field::rank);
     if (!rank) {
@@ -103,6 +103,7 @@ class NoDeadlock : public Invariant {
     }
     ended_[*rank].push_back(std::move(ended));
     judge_ended_step(ended_[*rank].size() - 1, report);
+    if (facts.ends_the_step()) judge_order(event.seq(), report);
   }
 
   void judge_all(const EventView& event, std::uint32_t group, const CollectiveGroup& calls,

@@ -119,6 +119,7 @@ class OpCounts : public Invariant {
 
   void observe_end(const EventView& event, const Facts& facts, Report& report) {
     any_end_ = true;
+    if (!facts.ends_the_step()) return;
     for (Count& of_name : counts_) {
       if (of_name.got < of_name.expected.count && !facts.stopped_at()) {
         report.found(invariant_name, event.seq(),
@@ -129,7 +130,7 @@ class OpCounts : public Invariant {
       }
       of_name.got = 0;
     }
-    if (!event.has(Field::rank)) replays_.clear();
+    replays_.clear();
   }
 
   // C2

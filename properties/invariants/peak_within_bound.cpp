@@ -36,6 +36,7 @@ class PeakWithinBound : public Invariant {
         }
         break;
       case Kind::step_end:
+        if (!facts.ends_the_step()) break;
         judge_resident(report);
         peak_told_ = false;
         break;
@@ -67,7 +68,7 @@ class PeakWithinBound : public Invariant {
     if (is_outside(role_named(event.text(Field::role)))) return;
     std::int64_t live = facts.storages().live_bytes();
     for (const Facts::Birth& birth : facts.births()) {
-      live += birth.bytes;
+      live = saturated_sum(live, birth.bytes);
       if (live <= *peak_max_) continue;
       peak_told_ = true;
       report.found(

@@ -89,7 +89,7 @@ constexpr InvariantRow rows[] = {
      "All ranks of a group issue the same collectives in the same order; none is elided on some "
      "ranks only.",
      "Caught: one rank keeps an all_gather, another replays it.", collective_order,
-     kinds({collective})},
+     kinds({collective, step_end})},
     {"no_deadlock",
      "Every rank finishes: none waits in a collective or a receive that another rank never "
      "answers.",

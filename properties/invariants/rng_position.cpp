@@ -21,9 +21,12 @@ using Generator = std::pair<std::int64_t, std::uint32_t>;
 struct Inside {
   enum class What : std::uint8_t { body, wrapper, region, op } what = What::body;
   std::uint32_t name = 0;
-  std::int64_t number = 0;  // the wrapper's call, the op's index in its cache
+  std::int64_t number = 0;  // which run of it, counted in its call; the op's index in its cache
   friend bool operator==(const Inside&, const Inside&) = default;
 };
+
+/// How often something was entered.
+using Entered = std::map<std::pair<Inside::What, std::uint32_t>, std::int64_t>;
 
 struct Draw {
   std::int64_t position = 0;
@@ -32,6 +35,7 @@ struct Draw {
 };
 
 struct Call {
+  Entered entered;
   std::map<Generator, std::vector<Draw>> draws;
   std::optional<std::int64_t> crc_at_body;
   std::int64_t body_seq = 0;
@@ -40,6 +44,7 @@ struct Call {
 };
 
 struct Replay {
+  Entered entered;
   std::map<Generator, std::size_t> cursors;
   std::vector<Inside> skipped;
   bool told = false;
@@ -92,9 +97,10 @@ class RngPosition : public Invariant {
       case Kind::step_end:
         for (const std::int64_t frame : facts.frames_gone())
           calls_.erase(frame);
-        if (event.kind() == Kind::step_end && !event.has(Field::rank)) {
+        if (facts.ends_the_step()) {
           replays_.clear();
           before_.clear();
+          inside_.clear();
         }
         break;
       default:
@@ -127,7 +133,7 @@ class RngPosition : public Invariant {
         check_draw(event, facts, body, of, position, report);
       } else {
         Call& call = calls_[body.frame];
-        call.draws[of].push_back({position, event.seq(), inside_});
+        call.draws[of].push_back({position, event.seq(), inside(event)});
         unnamed_.push_back({body.frame, of, call.draws[of].size() - 1});
       }
     }
@@ -225,26 +231,51 @@ class RngPosition : public Invariant {
   }
 
   void observe_wrapper(const EventView& event, const Facts& facts) {
-    const Inside call{Inside::What::wrapper, id(event, Field::wrapper),
-                      event.integer(Field::call).value_or(-1)};
     if (event.kind() == Kind::wrapper_exit) {
-      inside_ = {};
-    } else if (event.is_true(Field::skipped)) {
-      skip(facts, call);
+      leave(event);
     } else {
-      inside_ = call;
+      enter(event, facts, Inside::What::wrapper, id(event, Field::wrapper),
+            event.is_true(Field::skipped));
     }
   }
 
   void observe_region(const EventView& event, const Facts& facts) {
-    const Inside region{Inside::What::region, id(event, Field::region), 0};
     if (event.kind() == Kind::region_end) {
-      inside_ = {};
-    } else if (event.text(Field::body) == "skipped") {
-      skip(facts, region);
+      leave(event);
     } else {
-      inside_ = region;
+      enter(event, facts, Inside::What::region, id(event, Field::region),
+            event.text(Field::body) == "skipped");
     }
+  }
+
+  // The n-th run of a wrapper or a region in a replay stands for the n-th in forward: the trace's
+  // own numbers go on over a call's replays.
+  void enter(const EventView& event, const Facts& facts, Inside::What what, std::uint32_t name,
+             bool skipped) {
+    Inside run{what, name, 0};
+    if (facts.replay() != nullptr) {
+      Replay& replay = replays_[facts.replay()->id];
+      run.number = replay.entered[{what, name}]++;
+      if (skipped) replay.skipped.push_back(run);
+    } else if (const auto frame = facts.enclosing_frame()) {
+      run.number = calls_[*frame].entered[{what, name}]++;
+    }
+    inside_[place(event)].push_back(run);
+  }
+
+  void leave(const EventView& event) {
+    std::vector<Inside>& runs = inside_[place(event)];
+    if (!runs.empty()) runs.pop_back();
+  }
+
+  static std::pair<std::int64_t, std::int64_t> place(const EventView& event) {
+    return {event.integer(Field::rank).value_or(-1), event.integer(Field::thread).value_or(-1)};
+  }
+
+  /// The innermost wrapper or region that the event lies in.
+  Inside inside(const EventView& event) const {
+    const auto found = inside_.find(place(event));
+    return found == inside_.end() || found->second.empty() ? Inside{} : found->second.back();
   }
 
   void observe_begin(const EventView& event) {
@@ -316,7 +347,8 @@ class RngPosition : public Invariant {
   FlatMap<Call> calls_;
   FlatMap<Replay> replays_;
   std::map<std::int64_t, Before> before_;  // unit_begin of a replay → the state then
-  Inside inside_;
+  // (rank, thread) → the wrappers and regions that run there, the innermost last
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Inside>> inside_;
   std::vector<Unnamed> unnamed_;  // draws since the last op
   std::vector<Unnamed> named_;    // draws of the last op that drew
   std::uint32_t named_op_ = 0;

@@ -56,7 +56,7 @@ class SavedListsMatch : public Invariant {
         break;
       case Kind::frame_free:
       case Kind::step_end:
-        forget(event, facts);
+        forget(facts);
         break;
       default:
         break;
@@ -249,10 +249,10 @@ class SavedListsMatch : public Invariant {
         std::move(proof));
   }
 
-  void forget(const EventView& event, const Facts& facts) {
+  void forget(const Facts& facts) {
     for (const std::int64_t frame : facts.frames_gone())
       paths_.erase(frame);
-    if (event.kind() == Kind::step_end && !event.has(Field::rank)) replays_.clear();
+    if (facts.ends_the_step()) replays_.clear();
   }
 
   FlatMap<std::vector<NameId>> paths_;  // frame → forward's ops that make new bytes

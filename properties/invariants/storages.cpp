@@ -46,7 +46,7 @@ LiveStorage& StorageBook::allocate(StorageId id, std::int64_t bytes, std::int64_
   storage.id = id;
   storage.bytes = bytes;
   storage.born_seq = seq;
-  live_bytes_ += bytes;
+  live_bytes_ = saturated_sum(live_bytes_, bytes);
   return storage;
 }
 
@@ -72,7 +72,7 @@ void StorageBook::set_role(StorageId id, Role role) {
   LiveStorage* storage = live(id);
   if (storage == nullptr || storage->role == role) return;
   if (!is_outside(storage->role)) live_bytes_ -= storage->bytes;
-  if (!is_outside(role)) live_bytes_ += storage->bytes;
+  if (!is_outside(role)) live_bytes_ = saturated_sum(live_bytes_, storage->bytes);
   storage->role = role;
 }
 

@@ -25,6 +25,12 @@ inline bool is_outside(Role role) {
   return role != Role::none;
 }
 
+/// Sums of byte counts that no machine has stay at the largest number.
+inline std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 /// A storage that is alive.
 struct LiveStorage {
   StorageId id{0};

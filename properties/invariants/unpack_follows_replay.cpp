@@ -48,7 +48,7 @@ class UnpackFollowsReplay : public Invariant {
         }
         break;
       case Kind::step_end:
-        if (!event.has(Field::rank)) rederived_.clear();
+        if (facts.ends_the_step()) rederived_.clear();
         break;
       case Kind::pack:
         any_slot_ = any_slot_ || event.text(Field::held) != "saved" || is_saved_input(event);

@@ -76,7 +76,7 @@ class VersionUnchanged : public Invariant {
       case Kind::step_end:
         for (const std::int64_t frame : facts.frames_gone())
           calls_.forget(frame);
-        if (event.kind() == Kind::step_end && !event.has(Field::rank)) replays_.clear();
+        if (facts.ends_the_step()) replays_.clear();
         break;
       default:
         break;

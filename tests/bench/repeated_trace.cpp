@@ -172,6 +172,7 @@ class Repeater {
 std::int64_t write_repeated_trace(const std::vector<std::string>& recordings,
                                   std::int64_t bytes_min, const std::string& path) {
   std::vector<Trace> traces;
+  traces.reserve(recordings.size());
   for (const std::string& recording : recordings)
     traces.push_back(read_trace(recording));
   OutputFile file(path);

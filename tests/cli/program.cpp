@@ -35,6 +35,7 @@ ProgramRun rematsim(const std::vector<std::string>& words, const std::string& in
   std::vector<std::string> command = {REMATSIM_PROGRAM};
   command.insert(command.end(), words.begin(), words.end());
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (std::string& word : command)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -316,9 +316,6 @@ TEST_CASE("an id that is used before an event describes it is named", "[traces]"
   const std::string tensor =
       " is used before any event describes it (at /inputs/0); expected an earlier event that "
       "shows the tensor, or its description under /reads";
-  const std::string storage =
-      "storage 3 is used before any event describes it (at /storage); expected an earlier "
-      "storage_alloc, role or tensor on it";
   const std::string slot =
       " is used before anything was packed in it (at /slot); expected an earlier pack of that slot";
   const std::string frame =
@@ -326,8 +323,6 @@ TEST_CASE("an id that is used before an event describes it is named", "[traces]"
   check_second_line({
       {R"({"seq":1,"kind":"op","inputs":[7],"outputs":[{"t":6}]})", "tensor 7" + tensor},
       {R"({"seq":1,"kind":"op_error","inputs":[-7]})", "tensor -7" + tensor},
-      {R"({"seq":1,"kind":"storage_free","storage":3})", storage},
-      {R"({"seq":1,"kind":"mutate","storage":3})", storage},
       {R"({"seq":1,"kind":"unpack_begin","slot":"p"})", "slot 'p'" + slot},
       {R"({"seq":1,"kind":"unpack","slot":"p\n1"})", R"(slot 'p\x0a1')" + slot},
       {R"({"seq":1,"kind":"holder_free","slot":"p"})", "slot 'p'" + slot},

@@ -52,14 +52,14 @@ TEST_CASE("reading in blocks gives what reading at once gives", "[traces]") {
       continue;
     CAPTURE(path);
     const Trace whole = read_trace(path);
-    for (const std::size_t events_max : {1, 7, 100})
+    for (const std::size_t events_max : {1U, 7U, 100U})
       CHECK(first_difference(read_in_blocks(TraceReader(path), events_max), whole) == std::nullopt);
   }
 }
 
 TEST_CASE("a trace is the same however its bytes arrive", "[traces]") {
   const Trace whole = trace_in(some_events);
-  for (const std::size_t piece : {1, 2, 3, 50}) {
+  for (const std::size_t piece : {1U, 2U, 3U, 50U}) {
     auto dripping = std::make_unique<Dripping>(some_events, piece);
     CHECK(first_difference(read_in_blocks(TraceReader(std::move(dripping), "t"), 100), whole) ==
           std::nullopt);
@@ -198,6 +198,30 @@ TEST_CASE("an event that is refused leaves those before it in the trace", "[trac
   CHECK_THROWS_AS(reader.read(trace, 100), InputError);
   REQUIRE(trace.size() == 2);
   CHECK(trace[1].kind() == Kind::note);
+}
+
+TEST_CASE("a storage that is first seen in use was there before the trace began", "[traces]") {
+  const std::string lines =
+      R"({"seq":0,"kind":"header","format":"ckpt-trace","version":1}
+{"seq":1,"kind":"mutate","storage":3}
+{"seq":2,"kind":"storage_free","storage":4}
+)";
+  TraceReader reader(bytes_in_memory(lines), "t");
+  Trace trace;
+  CHECK(reader.read(trace, 10) == 3);
+}
+
+TEST_CASE("nested_in may name a region or number a frame", "[traces]") {
+  const std::string lines =
+      R"({"seq":0,"kind":"header","format":"ckpt-trace","version":1}
+{"seq":1,"kind":"unit_begin","unit":"a","exec":"replay","nested_in":"fn"}
+{"seq":2,"kind":"unit_begin","unit":"b","exec":"replay","nested_in":3}
+)";
+  TraceReader reader(bytes_in_memory(lines), "t");
+  Trace trace;
+  REQUIRE(reader.read(trace, 10) == 3);
+  CHECK(trace[1].text(Field::nested_in) == "\"fn\"");
+  CHECK(trace[2].text(Field::nested_in) == "3");
 }
 
 }  // namespace remat

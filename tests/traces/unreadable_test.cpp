@@ -115,7 +115,7 @@ TEST_CASE("a gzip stream that is cut off is named at the line it ends in", "[tra
   const std::string packed = gzipped(whole);
   CHECK(fault_in(packed).empty());
   // All that was packed comes out before the trailer is missed: the file ends behind line 6.
-  for (const std::size_t missing : {1, 4, 8}) {
+  for (const std::size_t missing : {1U, 4U, 8U}) {
     CHECK(fault_in(packed.substr(0, packed.size() - missing)) ==
           "t:7: the gzip stream is cut off" + expected_rest);
   }

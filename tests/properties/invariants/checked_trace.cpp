@@ -20,9 +20,14 @@ std::string_view trimmed(std::string_view line) {
   return line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
 }
 
+bool has_number(std::string_view event) {
+  return event.find(R"("seq":)") == 1;
+}
+
 std::string numbered(std::string_view event, std::int64_t seq) {
   if (event.empty() || event.front() != '{')
     throw std::invalid_argument("not an event: " + std::string(event));
+  if (has_number(event)) return std::string(event);
   return "{\"seq\":" + std::to_string(seq) + "," + std::string(event.substr(1));
 }
 

@@ -13,7 +13,7 @@ namespace remat {
 
 using Findings = std::vector<Finding>;
 
-/// A trace written by hand, read by the real reader: JSON Lines without `seq` and without a header.
+/// A trace written by hand, read by the real reader: JSON Lines that need no `seq` and no header.
 /// The n-th event is event n, a header that says no more than the format goes before the first
 /// unless that is a header (event 0); blank lines and lines that begin with `//` count for nothing.
 /// Throws InputError as the reader does; it names the file `t`.

@@ -154,6 +154,23 @@ TEST_CASE("Checker sorts findings by event, then by the place of their invariant
                                                           {9, "unpack_follows_replay"}});
 }
 
+TEST_CASE("Checker says what is certain when it is stopped, and nothing that waits for more",
+          "[invariants]") {
+  const Trace trace = hand_made(broken);
+  Checker checker;
+  for (std::size_t i = 0; i <= 7; ++i)
+    checker.observe(trace[i]);
+  const Verdict verdict = checker.stop();
+  CHECK(verdict.n_events == 8);
+  // What the step at event 7 leaves behind may be let go of until the next one.
+  CHECK(places(verdict.findings) ==
+        std::vector<std::pair<std::int64_t, std::string>>{{2, "unpack_follows_replay"},
+                                                          {3, "unpack_follows_replay"},
+                                                          {3, "slot_used_once"},
+                                                          {5, "saved_lists_match"}});
+  CHECK(verdict.not_checked.empty());
+}
+
 TEST_CASE("Checker counts the events, and holds when nothing is found", "[invariants]") {
   const Verdict verdict = check(hand_made(broken));
   CHECK(verdict.n_events == 10);
@@ -176,8 +193,10 @@ TEST_CASE("Checker finds alone what it finds in company", "[invariants]") {
   }
 }
 
-TEST_CASE("Checker lets an invariant be silent about what another one has explained",
-          "[invariants]") {
+TEST_CASE(
+    "Checker lets an invariant be silent about what another one has explained, also where only "
+    "the one is asked for",
+    "[invariants]") {
   const Trace trace = hand_made(R"(
     {"kind":"frame_create","phase":"forward","frame":1,"unit":"A"}
     {"kind":"tensor","t":1,"s":1}
@@ -190,8 +209,7 @@ TEST_CASE("Checker lets an invariant be silent about what another one has explai
   )");
   CHECK(places(check(trace).findings) ==
         std::vector<std::pair<std::int64_t, std::string>>{{7, "version_unchanged"}});
-  CHECK(places(check_alone("unpack_follows_replay", trace).findings) ==
-        std::vector<std::pair<std::int64_t, std::string>>{{8, "unpack_follows_replay"}});
+  CHECK(check_alone("unpack_follows_replay", trace).findings.empty());
 }
 
 TEST_CASE(

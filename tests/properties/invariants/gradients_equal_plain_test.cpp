@@ -104,6 +104,18 @@ TEST_CASE("gradients_equal_plain takes contributions in any order, step by step"
                   {7}}});
 }
 
+TEST_CASE("gradients_equal_plain waits for the last rank to end the step",
+          "[invariants][gradients_equal_plain]") {
+  const std::string step = R"(
+    {"kind":"grad","rank":0,"phase":"backward","param":"w","value":"g1"}
+    {"kind":"grad","rank":1,"phase":"backward","param":"w","value":"g2"}
+    {"kind":"step_end","rank":0}
+    {"kind":"grad","rank":1,"phase":"backward","param":"b","value":[1,2]}
+    {"kind":"step_end","rank":1}
+  )";
+  CHECK(checked(header + step + step).findings.empty());
+}
+
 TEST_CASE("gradients_equal_plain does not judge what nothing is expected of",
           "[invariants][gradients_equal_plain]") {
   CHECK(checked(header + gradients_of_w + gradient_of_b + R"(

@@ -221,3 +221,17 @@ TEST_CASE("no_deadlock says what it lacks", "[invariants][no_deadlock]") {
   )")
             .findings.empty());
 }
+
+TEST_CASE("no_deadlock finds a circle where each rank ends the step by itself",
+          "[invariants][no_deadlock]") {
+  const Verdict verdict = checked(R"(
+    {"kind":"recv","rank":0,"peer":1}
+    {"kind":"send","rank":0,"peer":1}
+    {"kind":"recv","rank":1,"peer":0}
+    {"kind":"send","rank":1,"peer":0}
+    {"kind":"step_end","rank":0}
+    {"kind":"step_end","rank":1}
+  )");
+  REQUIRE(verdict.findings.size() == 1);
+  CHECK(verdict.findings[0].seq == 6);
+}

@@ -255,3 +255,23 @@ TEST_CASE("op_counts says what it lacks", "[invariants][op_counts]") {
         "a step_end event: what runs too rarely shows there");
   CHECK(needs(checked(forward_with_effects), "op_counts").empty());
 }
+
+TEST_CASE("op_counts judges a step when every rank has ended it", "[invariants][op_counts]") {
+  const std::string expecting =
+      R"({"kind":"header","format":"ckpt-trace","version":1,"expect":{"op_counts":{"mm":2},"gradients":{"w":["a","b"]}}}
+)";
+  const std::string ranks = R"(
+    {"kind":"op","rank":0,"name":"mm"}
+    {"kind":"grad","rank":0,"param":"w","value":"a"}
+    {"kind":"op","rank":1,"name":"mm"}
+    {"kind":"grad","rank":1,"param":"w","value":"b"}
+    {"kind":"step_end","rank":0}
+  )";
+  CHECK(checked(expecting + ranks + R"({"kind":"step_end","rank":1})").findings.empty());
+  const Verdict twice = checked(expecting + ranks + R"(
+    {"kind":"op","rank":1,"name":"mm"}
+    {"kind":"step_end","rank":1}
+  )");
+  REQUIRE(twice.findings.size() == 1);
+  CHECK(twice.findings[0].invariant == "op_counts");
+}

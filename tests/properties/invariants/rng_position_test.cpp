@@ -196,6 +196,44 @@ TEST_CASE("rng_position leaves out of forward's list what a replay skips",
   }
 }
 
+TEST_CASE("rng_position matches the n-th run of what is skipped with forward's n-th run",
+          "[invariants][rng_position]") {
+  const auto run = [](const std::string& exec, int call, const std::string& inside) {
+    const std::string fields = R"("phase":")" + exec + R"(","frame":1,"wrapper":"w","call":)" +
+                               std::to_string(call) + R"(,"exec":")" + exec + "\"";
+    return R"({"kind":"wrapper_enter",)" + fields + R"(,"skipped":)" +
+           (inside.empty() ? "true" : "false") + "}\n" + inside + R"({"kind":"wrapper_exit",)" +
+           fields + "}\n";
+  };
+  const std::string draw = R"({"kind":"rng","phase":"forward","generator":"cuda"})"
+                           "\n";
+  const std::string opens =
+      R"({"kind":"unit_begin","phase":"forward","unit":"A","inv":0,"frame":1,"exec":"forward"})"
+      "\n";
+  const std::string closes =
+      R"({"kind":"unit_end","phase":"forward","unit":"A","frame":1,"exec":"forward"})"
+      "\n";
+  const std::string twice =
+      opens + run("forward", 0, draw) + draw + run("forward", 1, draw) + draw + closes;
+  // The trace's own numbers of calls go on over the replays of a frame.
+  const auto replay = [&](int call) {
+    return begun + run("replay", call, "") + put_to(1) + drawn + run("replay", call + 1, "") +
+           put_to(3) + drawn + put_to(4) + ended;
+  };
+  CHECK(checked(twice + replay(0) + replay(2)).findings.empty());
+  SECTION("and a draw behind a region inside a wrapper with the wrapper") {
+    const std::string region =
+        R"({"kind":"region_begin","phase":"forward","region":"R","body":"run"})"
+        "\n" +
+        draw +
+        R"({"kind":"region_end","phase":"forward","region":"R"})"
+        "\n";
+    const std::string nested =
+        opens + run("forward", 0, region + draw) + draw + closes + begun + run("replay", 0, "");
+    CHECK(checked(nested + put_to(1) + drawn).findings.size() == 1);
+  }
+}
+
 TEST_CASE("rng_position compares checksums at the beginning of a body that draws",
           "[invariants][rng_position]") {
   const std::string drawing =
@@ -254,4 +292,38 @@ TEST_CASE("rng_position says that it needs draws or checksums", "[invariants][rn
         "rng events, or rng_crc on body_begin and unit_end");
   CHECK(needs(checked(forward), "rng_position").empty());
   CHECK(needs(checked(body("forward", 1)), "rng_position").empty());
+}
+
+TEST_CASE("rng_position leaves out what a skipped wrapper drew, in each replay and around another",
+          "[invariants][rng_position]") {
+  const std::string wrapped = R"(
+    {"kind":"unit_begin","phase":"forward","unit":"A","frame":1,"exec":"forward"}
+    {"kind":"wrapper_enter","phase":"forward","wrapper":"w","call":0,"exec":"forward","skipped":false}
+    {"kind":"wrapper_enter","phase":"forward","wrapper":"v","call":0,"exec":"forward","skipped":false}
+    {"kind":"wrapper_exit","phase":"forward","wrapper":"v","call":0,"exec":"forward"}
+    {"kind":"rng","phase":"forward","unit":"A","generator":"cuda"}
+    {"kind":"wrapper_exit","phase":"forward","wrapper":"w","call":0,"exec":"forward"}
+    {"kind":"rng","phase":"forward","unit":"A","generator":"cuda"}
+    {"kind":"unit_end","phase":"forward","unit":"A","frame":1,"exec":"forward"}
+  )";
+  const auto replay = [](int call, int position) {
+    const std::string number = std::to_string(call);
+    return R"(
+      {"kind":"unit_begin","phase":"replay","unit":"A","frame":1,"exec":"replay","gid":["graph_task",)" +
+           number + R"(]}
+      {"kind":"wrapper_enter","phase":"replay","wrapper":"w","call":)" +
+           number +
+           R"(,"exec":"replay","skipped":true}
+      {"kind":"wrapper_exit","phase":"replay","wrapper":"w","call":)" +
+           number +
+           R"(,"exec":"replay","skipped":true}
+      {"kind":"rng_set","phase":"replay","generator":"cuda","to":)" +
+           std::to_string(position) +
+           R"(}
+      {"kind":"rng","phase":"replay","unit":"A","generator":"cuda"}
+      {"kind":"unit_end","phase":"replay","unit":"A","frame":1,"exec":"replay","ended_by":"return"}
+    )";
+  };
+  CHECK(checked(wrapped + replay(0, 1) + replay(1, 1)).findings.empty());
+  CHECK(checked(wrapped + replay(0, 1) + replay(1, 0)).findings.size() == 1);
 }
