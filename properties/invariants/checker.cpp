@@ -49,7 +49,8 @@ Verdict Checker::stop() {
     if (is_asked_for(finding.invariant)) verdict.findings.push_back(finding);
   for (const NotChecked& unchecked : report_.unchecked())
     if (is_asked_for(unchecked.invariant)) verdict.not_checked.push_back(unchecked);
-  verdict.n_left_out = report_.n_left_out();
+  for (const Running& running : running_)
+    if (is_asked_for(running.name)) verdict.n_left_out += report_.n_left_out(running.name);
   std::stable_sort(verdict.findings.begin(), verdict.findings.end(),
                    [](const Finding& a, const Finding& b) {
                      if (a.seq != b.seq) return a.seq < b.seq;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,18 +27,24 @@ class Report {
 
   const std::vector<Finding>& findings() const { return findings_; }
   const std::vector<NotChecked>& unchecked() const { return unchecked_; }
-  /// Findings past the most that are kept.
-  std::int64_t n_left_out() const { return n_left_out_; }
+  /// How many of the invariant's findings are past the most that are kept.
+  std::int64_t n_left_out(std::string_view invariant) const;
 
  private:
-  /// A broken trace of a long run can break the same rule at every step: a person reads the first
-  /// few.
-  static constexpr std::size_t findings_max = 10000;
+  /// Of one invariant: a long run can break the same rule at every step, and a person reads the
+  /// first few.
+  static constexpr std::int64_t findings_max = 10000;
+
+  /// What one invariant has found.
+  struct Tally {
+    std::int64_t n_found = 0;
+    std::int64_t last_seq = 0;  // the largest
+  };
 
   std::vector<Finding> findings_;
   std::vector<NotChecked> unchecked_;
+  std::map<std::string, Tally, std::less<>> tallies_;  // by invariant
   std::optional<std::int64_t> last_found_seq_;
-  std::int64_t n_left_out_ = 0;
 };
 
 /// One property of a run, judged event by event from the trace alone. It calls nothing that it

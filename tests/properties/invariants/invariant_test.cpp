@@ -36,3 +36,17 @@ TEST_CASE("Report lists what could not be looked at as it is told", "[invariants
   CHECK(report.unchecked() ==
         std::vector<NotChecked>{{"op_counts", "a step_end event"}, {"op_counts", "more"}});
 }
+
+TEST_CASE("Report keeps the first findings of each invariant, however many another one has",
+          "[invariants]") {
+  Report report;
+  for (std::int64_t seq = 1; seq <= 10002; ++seq)
+    report.found("op_counts", seq, "too many", {seq});
+  report.found("rng_position", 20000, "elsewhere", {20000});
+  CHECK(report.findings().size() == 10001);
+  CHECK(report.findings().back().invariant == "rng_position");
+  CHECK(report.n_left_out("op_counts") == 2);
+  CHECK(report.n_left_out("rng_position") == 0);
+  CHECK(report.found_since("op_counts", 10002));
+  CHECK_FALSE(report.found_since("op_counts", 10003));
+}
