@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <vector>
 
 #include "properties/invariants/wording.hpp"
 
@@ -28,6 +29,15 @@ std::string reader_of(const EventView& event, const Slot* slot, ReadKind kind) {
       return "handed to a replay as a region's input";
   }
   return {};
+}
+
+std::string shown(const Release& release) {
+  return fmt::format("{} event {}", release.is_exact ? "at" : "before", release.seq);
+}
+
+std::vector<std::int64_t> proof(const Release& release, const EventView& event) {
+  if (!release.is_exact) return {event.seq()};
+  return {release.seq, event.seq()};
 }
 
 class NoUseAfterFree : public Invariant {
@@ -68,68 +78,68 @@ class NoUseAfterFree : public Invariant {
   }
 
  private:
-  static void observe_release(const EventView& event, const Facts& facts, Report& report) {
+  void observe_release(const EventView& event, const Facts& facts, Report& report) {
     const auto number = event.integer(Field::storage);
     const auto storage = number ? facts.storages().find(*number) : std::nullopt;
     if (!storage) return;
-    if (!facts.storages().is_released(*storage) || !facts.header().storages_have_lifetimes) return;
-    const std::int64_t released = *facts.storages().released_seq(*storage);
-    report.found(invariant_name, event.seq(),
-                 fmt::format("{} is released {} a second time, the first was at event {}; a "
-                             "storage is released once, by "
-                             "its owner",
-                             shown(*storage, facts, event.trace()), where(event, facts), released),
-                 {released, event.seq()});
+    told_.erase(storage->number());
+    const auto before = facts.storages().released(*storage);
+    if (!before || !facts.header().storages_have_lifetimes) return;
+    report.found(
+        invariant_name, event.seq(),
+        fmt::format("{} is released {} a second time, the first was {}; a storage is released "
+                    "once, by its owner",
+                    shown(*storage, facts, event.trace()), where(event, facts), shown(*before)),
+        proof(*before, event));
   }
 
   // U5
   static void observe_request(const EventView& event, const Facts& facts, Report& report) {
     const auto name = event.name(Field::slot);
-    const auto released = name ? facts.slots().released_seq(*name) : std::nullopt;
-    if (!released || report.found_since(invariant_name, *released)) return;
+    const auto released = name ? facts.slots().released(*name) : std::nullopt;
+    if (!released || report.found_since(invariant_name, released->seq)) return;
     report.found(
         invariant_name, event.seq(),
-        fmt::format("{} is asked for {}, but its owner released it at event {}; expected the read "
-                    "before the "
-                    "release",
-                    facts.slot() != nullptr ? shown(*facts.slot(), event.trace())
-                                            : fmt::format("slot {}", event.text(Field::slot)),
-                    where(event, facts), *released),
-        {*released, event.seq()});
+        fmt::format(
+            "{} is asked for {}, but its owner released it {}; expected the read before the "
+            "release",
+            facts.slot() != nullptr ? shown(*facts.slot(), event.trace())
+                                    : fmt::format("slot {}", event.text(Field::slot)),
+            where(event, facts), shown(*released)),
+        proof(*released, event));
   }
 
   void observe_reads(const EventView& event, const Facts& facts, Report& report) {
     if (!facts.header().storages_have_lifetimes) return;
     for (const Read& read : facts.reads()) {
       if (!facts.storages().is_released(read.storage)) continue;
-      if (event.kind() == Kind::op && is_set_anew(event, facts, read)) continue;
-      const std::int64_t released = *facts.storages().released_seq(read.storage);
-      std::int64_t& told = told_[read.storage.index()];
-      if (told == released + 1) continue;  // the first read tells the fault
-      told = released + 1;
-      report.found(
-          invariant_name, event.seq(),
-          fmt::format("{} is {} {}, but it was released at event {}; expected the release after "
-                      "its last reader",
-                      shown(read.storage, facts, event.trace()),
-                      reader_of(event, facts.slot(), read.kind), where(event, facts), released),
-          {released, event.seq()});
+      if (event.kind() == Kind::op && is_set_anew(event, read)) continue;
+      if (told_.contains(read.storage.number())) continue;  // the first read tells the fault
+      told_.insert(read.storage.number());
+      const Release released = *facts.storages().released(read.storage);
+      report.found(invariant_name, event.seq(),
+                   fmt::format("{} is {} {}, but it was released {}; expected the release after "
+                               "its last reader",
+                               shown(read.storage, facts, event.trace()),
+                               reader_of(event, facts.slot(), read.kind), where(event, facts),
+                               shown(released)),
+                   proof(released, event));
     }
   }
 
   // U3: `set_` gives a tensor another storage, it does not read the old one.
-  static bool is_set_anew(const EventView& event, const Facts& facts, const Read& read) {
+  static bool is_set_anew(const EventView& event, const Read& read) {
     if (!read.tensor) return false;
     for (std::size_t i = 0; i < event.list_size(Field::outputs); ++i) {
       const TensorView output = event.tensor_item(Field::outputs, i);
       if (output.tensor == read.tensor && output.storage &&
-          *output.storage != facts.storages().number(read.storage))
+          *output.storage != read.storage.number())
         return true;
     }
     return false;
   }
 
-  FlatMap<std::int64_t> told_;  // storage → 1 + event of the release whose late reader was told
+  IdSet told_;  // storages whose late reader was told since their last release
   bool any_death_ = false;
 };
 

@@ -165,16 +165,16 @@ class OpCounts : public Invariant {
     for (const Body& body : facts.bodies()) {
       if (facts.made_by(body, *storage)) continue;
       if (!body.replay) {
-        calls_[body.frame].writes.insert(storage->index());
+        calls_[body.frame].writes.insert(storage->number());
         continue;
       }
       const Effects* forward = calls_.find(body.frame);
-      if (forward == nullptr || !forward->writes.contains(storage->index()) ||
+      if (forward == nullptr || !forward->writes.contains(storage->number()) ||
           is_expected(name, event.trace()))
         continue;
       Effects& repeated = replays_[body.scope];
-      if (repeated.writes.contains(storage->index())) continue;
-      repeated.writes.insert(storage->index());
+      if (repeated.writes.contains(storage->number())) continue;
+      repeated.writes.insert(storage->number());
       report.found(
           invariant_name, event.seq(),
           fmt::format(

@@ -49,8 +49,8 @@ class ReliedOnBook {
   void remember_read(const EventView& event, const Facts& facts, std::int64_t frame,
                      StorageId storage) {
     ReliedOn& call = calls_[frame];
-    if (call.reads.contains(storage.index())) return;
-    call.reads[storage.index()] = snapshot(event, facts, storage);
+    if (call.reads.contains(storage.number())) return;
+    call.reads[storage.number()] = snapshot(event, facts, storage);
     call.read_order.push_back(storage);
   }
 

@@ -102,7 +102,7 @@ class SlotUsedOnce : public Invariant {
         fill != nullptr ? fill->what.storage : slot.packed.storage;
     const auto tensor = event.tensor(Field::tensor);
     if (!kept || !tensor || !tensor->storage) return;
-    const std::int64_t expected = facts.storages().number(*kept);
+    const std::int64_t expected = kept->number();
     if (expected == *tensor->storage) return;
     // R1: a replay that left forward's order has been told, what its fills hand out follows.
     if (fill != nullptr && report.found_since("saved_lists_match", fill->replay_begin_seq)) return;

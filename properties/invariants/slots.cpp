@@ -40,7 +40,6 @@ const Slot* SlotBook::of(const EventView& event) const {
 }
 
 void SlotBook::forget(const Slot& slot) {
-  if (slot.released_seq) released_[slot.name.index()] = *slot.released_seq;
   alive_.erase(slot.packed_seq);
   if (slot.frame && slot.index) {
     const auto found = by_index_.find({*slot.frame, *slot.index});
@@ -51,7 +50,7 @@ void SlotBook::forget(const Slot& slot) {
 
 Slot& SlotBook::pack(Slot slot) {
   if (const Slot* old = find(slot.name)) forget(Slot(*old));
-  released_.erase(slot.name.index());
+  released_.remove(slot.name.index());
   alive_.insert_or_assign(slot.packed_seq, slot.name);
   if (slot.frame && slot.index) by_index_.insert_or_assign({*slot.frame, *slot.index}, slot.name);
   Slot& kept = slots_[slot.name.index()];
@@ -64,6 +63,7 @@ void SlotBook::release(NameId name, std::int64_t seq) {
   Slot* slot = find(name);
   if (slot == nullptr || slot->released_seq) return;
   slot->released_seq = seq;
+  released_.add(name.index(), seq);
   alive_.erase(slot->packed_seq);
   slot->fills.clear();
   slot->requests.clear();
@@ -82,10 +82,8 @@ void SlotBook::free_frame(const std::vector<NameId>& saves) {
   }
 }
 
-std::optional<std::int64_t> SlotBook::released_seq(NameId name) const {
-  if (const Slot* slot = find(name)) return slot->released_seq;
-  const std::int64_t* seq = released_.find(name.index());
-  return seq == nullptr ? std::nullopt : std::optional(*seq);
+std::optional<Release> SlotBook::released(NameId name) const {
+  return released_.find(name.index());
 }
 
 void SlotBook::clear_session(SessionKey session) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/flat_map.hpp"
+#include "properties/invariants/release_log.hpp"
 #include "properties/invariants/session_key.hpp"
 #include "properties/invariants/storages.hpp"
 #include "traces/trace.hpp"
@@ -86,8 +87,8 @@ class SlotBook {
   void release(NameId name, std::int64_t seq);
   /// The frame is gone: so are its slots that have been released.
   void free_frame(const std::vector<NameId>& saves);
-  /// Event of the release of a slot that is gone.
-  std::optional<std::int64_t> released_seq(NameId name) const;
+  /// When the slot was released, if it is gone.
+  std::optional<Release> released(NameId name) const;
   /// The trace tells when slots die.
   bool deaths_are_recorded() const { return deaths_are_recorded_; }
   /// Ends the session: its fills and requests are gone.
@@ -105,7 +106,7 @@ class SlotBook {
   FlatMap<Slot> slots_;
   std::map<std::int64_t, NameId> alive_;                              // pack event → slot
   std::map<std::pair<std::int64_t, std::int64_t>, NameId> by_index_;  // (frame, idx) → slot
-  FlatMap<std::int64_t> released_;
+  ReleaseLog released_;                                               // by name
   bool deaths_are_recorded_ = false;
 };
 

@@ -1,5 +1,7 @@
 #include "properties/invariants/storages.hpp"
 
+#include <utility>
+
 #include "model/errors.hpp"
 
 namespace remat {
@@ -14,34 +16,74 @@ Role role_named(std::string_view name) {
   return Role::none;
 }
 
+void StorageBook::forget(std::int64_t number) {
+  const Row* row = rows_.find(number);
+  if (row == nullptr) return;
+  if (row->version > 0) set_old_version(number, row->version);
+  rows_.erase(number);
+}
+
 StorageId StorageBook::at(std::int64_t number) {
-  if (const auto found = by_number_.find(number)) return StorageId(*found);
-  const StorageId id = rows_.push_back(Row{});
-  rows_[id].number = number;
-  by_number_.set(number, id.index());
-  return id;
+  if (!find(number)) rows_[number] = Row{};
+  return StorageId(number);
 }
 
 std::optional<StorageId> StorageBook::find(std::int64_t number) const {
-  const auto found = by_number_.find(number);
-  if (!found) return std::nullopt;
-  return StorageId(*found);
+  if (!rows_.contains(number) && !releases_.contains(number)) return std::nullopt;
+  return StorageId(number);
 }
 
 std::optional<StorageId> StorageBook::of_tensor(std::int64_t tensor) const {
-  const auto found = tensors_.find(tensor);
-  if (!found) return std::nullopt;
-  return StorageId(*found);
+  const auto number = tensors_.find(tensor);
+  if (!number) return std::nullopt;
+  return StorageId(*number);
+}
+
+std::optional<NameId> StorageBook::name(StorageId id) const {
+  const Row* row = rows_.find(id.number());
+  return row == nullptr ? std::nullopt : row->name;
+}
+
+void StorageBook::set_name(StorageId id, std::optional<NameId> name) {
+  if (Row* row = rows_.find(id.number()); row != nullptr && name) row->name = name;
+}
+
+std::uint32_t StorageBook::version(StorageId id) const {
+  if (const Row* row = rows_.find(id.number())) return row->version;
+  return old_version(id.number());
+}
+
+// As a distance from the number, which the table holds in four bytes; wraps around at the largest.
+std::uint32_t StorageBook::old_version(std::int64_t number) const {
+  const auto shifted = old_versions_.find(number);
+  if (!shifted) return 0;
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(*shifted) -
+                                    static_cast<std::uint64_t>(number));
+}
+
+void StorageBook::set_old_version(std::int64_t number, std::uint32_t version) {
+  old_versions_.set(number,
+                    static_cast<std::int64_t>(static_cast<std::uint64_t>(number) + version));
+}
+
+std::optional<std::int64_t> StorageBook::written_seq(StorageId id) const {
+  const Row* row = rows_.find(id.number());
+  if (row == nullptr || row->written_seq < 0) return std::nullopt;
+  return row->written_seq;
 }
 
 LiveStorage* StorageBook::live(StorageId id) {
-  const std::uint32_t at = rows_[id].live;
-  return at == none ? nullptr : &live_[at];
+  const Row* row = rows_.find(id.number());
+  return row == nullptr || row->live == none ? nullptr : &live_[row->live];
 }
 
 LiveStorage& StorageBook::allocate(StorageId id, std::int64_t bytes, std::int64_t seq) {
-  REMAT_INVARIANT(rows_[id].live == none);
-  rows_[id].live = static_cast<std::uint32_t>(live_.size());
+  releases_.remove(id.number());
+  const std::uint32_t version_before = version(id);
+  Row& row = rows_[id.number()];
+  REMAT_INVARIANT(row.live == none);
+  row.version = version_before;
+  row.live = static_cast<std::uint32_t>(live_.size());
   LiveStorage& storage = live_.emplace_back();
   storage.id = id;
   storage.bytes = bytes;
@@ -51,21 +93,26 @@ LiveStorage& StorageBook::allocate(StorageId id, std::int64_t bytes, std::int64_
 }
 
 void StorageBook::release(StorageId id, std::int64_t seq) {
-  const std::uint32_t at = rows_[id].live;
-  rows_[id].released_seq = seq;
-  if (at == none) return;
-  if (!is_outside(live_[at].role)) live_bytes_ -= live_[at].bytes;
-  rows_[id].live = none;
-  if (at + 1 != live_.size()) {
-    live_[at] = live_.back();
-    rows_[live_[at].id].live = at;
+  if (Row* row = rows_.find(id.number()); row != nullptr && row->live != none) {
+    const std::uint32_t at = std::exchange(row->live, none);
+    if (!is_outside(live_[at].role)) live_bytes_ -= live_[at].bytes;
+    if (at + 1 != live_.size()) {
+      live_[at] = live_.back();
+      rows_.find(live_[at].id.number())->live = at;
+    }
+    live_.pop_back();
   }
-  live_.pop_back();
+  if (const auto forgotten = releases_.add(id.number(), seq)) forget(*forgotten);
 }
 
 void StorageBook::write(StorageId id, std::int64_t seq) {
-  ++rows_[id].version;
-  rows_[id].written_seq = seq;
+  Row* row = rows_.find(id.number());
+  if (row == nullptr) {
+    set_old_version(id.number(), old_version(id.number()) + 1);
+    return;
+  }
+  ++row->version;
+  row->written_seq = seq;
 }
 
 void StorageBook::set_role(StorageId id, Role role) {

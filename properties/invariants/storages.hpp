@@ -1,18 +1,29 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
+#include "model/flat_map.hpp"
 #include "model/id.hpp"
 #include "properties/invariants/id_table.hpp"
+#include "properties/invariants/release_log.hpp"
 #include "traces/trace.hpp"
 
 namespace remat {
 
-/// A storage by the order in which the trace first showed it.
-using StorageId = Id<struct StorageTag>;
+/// A storage by the trace's own number, which no other storage ever has.
+class StorageId {
+ public:
+  constexpr explicit StorageId(std::int64_t number) : number_(number) {}
+  constexpr std::int64_t number() const { return number_; }
+  friend constexpr auto operator<=>(StorageId, StorageId) = default;
+
+ private:
+  std::int64_t number_;
+};
 
 /// Who a storage belongs to. `none` is an ordinary one, made by an op; all others lie outside a
 /// step's own bytes.
@@ -46,35 +57,27 @@ struct LiveStorage {
   std::optional<NameId> maker;       // name of the op that made it
 };
 
-/// Every storage of the trace: which are alive, how often each was written, and which tensor lies
-/// on which.
+/// The storages of the trace: which are alive, how often each was written, and which tensor lies
+/// on which. Of one that was released long ago it knows only that, and how often it was written: a
+/// trace may make far more storages than memory holds.
 class StorageBook {
  public:
   /// The storage with the trace's own `number`, first seen now or earlier.
   StorageId at(std::int64_t number);
   std::optional<StorageId> find(std::int64_t number) const;
   std::optional<StorageId> of_tensor(std::int64_t tensor) const;
-  void lies_on(std::int64_t tensor, StorageId storage) { tensors_.set(tensor, storage.index()); }
+  void lies_on(std::int64_t tensor, StorageId storage) { tensors_.set(tensor, storage.number()); }
 
-  std::int64_t number(StorageId id) const { return rows_[id].number; }
-  /// What the trace calls it; released storages keep their name, for messages.
-  std::optional<NameId> name(StorageId id) const { return rows_[id].name; }
-  void set_name(StorageId id, std::optional<NameId> name) {
-    if (name) rows_[id].name = name;
-  }
+  /// What the trace calls it; storages keep their name past the release, until they are forgotten.
+  std::optional<NameId> name(StorageId id) const;
+  void set_name(StorageId id, std::optional<NameId> name);
   /// How often it was written, over all its lives.
-  std::uint32_t version(StorageId id) const { return rows_[id].version; }
-  /// Event of the last write, if any.
-  std::optional<std::int64_t> written_seq(StorageId id) const {
-    return positive(rows_[id].written_seq);
-  }
-  std::optional<std::int64_t> released_seq(StorageId id) const {
-    return positive(rows_[id].released_seq);
-  }
+  std::uint32_t version(StorageId id) const;
+  /// Event of the last write, if any and not forgotten.
+  std::optional<std::int64_t> written_seq(StorageId id) const;
   /// It lived and was released, and is not alive again.
-  bool is_released(StorageId id) const {
-    return rows_[id].live == none && rows_[id].released_seq >= 0;
-  }
+  bool is_released(StorageId id) const { return releases_.contains(id.number()); }
+  std::optional<Release> released(StorageId id) const { return releases_.find(id.number()); }
   LiveStorage* live(StorageId id);
   const LiveStorage* live(StorageId id) const { return const_cast<StorageBook*>(this)->live(id); }
 
@@ -91,20 +94,21 @@ class StorageBook {
  private:
   static constexpr std::uint32_t none = 0xffffffff;
   struct Row {
-    std::int64_t number = 0;
-    std::int64_t released_seq = -1;
     std::int64_t written_seq = -1;
     std::uint32_t version = 0;
     std::uint32_t live = none;
     std::optional<NameId> name;
   };
-  static std::optional<std::int64_t> positive(std::int64_t seq) {
-    return seq < 0 ? std::nullopt : std::optional(seq);
-  }
 
-  IdTable by_number_;
+  void forget(std::int64_t number);
+  std::uint32_t old_version(std::int64_t number) const;
+  void set_old_version(std::int64_t number, std::uint32_t version);
+
   IdTable tensors_;
-  IdVector<StorageId, Row> rows_;
+  FlatMap<Row> rows_;  // by number; of those that live or have been released not long ago
+  ReleaseLog releases_;
+  IdTable old_versions_;  // of those without a row that were written: number → the same shifted by
+                          // the version
   std::vector<LiveStorage> live_;
   std::int64_t live_bytes_ = 0;
 };

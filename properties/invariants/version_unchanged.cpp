@@ -123,9 +123,9 @@ class VersionUnchanged : public Invariant {
     if (!storage) return;
     for (const Body& body : facts.bodies()) {
       if (body.replay) {
-        replays_[body.scope].writes.insert(storage->index());
+        replays_[body.scope].writes.insert(storage->number());
       } else {
-        calls_.of(body.frame).writes.insert(storage->index());
+        calls_.of(body.frame).writes.insert(storage->number());
       }
     }
   }
@@ -146,16 +146,16 @@ class VersionUnchanged : public Invariant {
   void check_read(const EventView& event, const Facts& facts, const Body& body, StorageId storage,
                   Report& report) {
     Replay& replay = replays_[body.scope];
-    if (replay.reads.contains(storage.index())) return;
-    replay.reads.insert(storage.index());
+    if (replay.reads.contains(storage.number())) return;
+    replay.reads.insert(storage.number());
     const Frame* frame = facts.scopes().frame(body.frame);
     if (frame == nullptr || !frame->forward_known) {  // R2
       if (!std::exchange(replay.body_is_unknown, true)) ++n_unknown_bodies_;
       return;
     }
     const ReliedOn* call = calls_.find(body.frame);
-    const Snapshot* first = call == nullptr ? nullptr : call->reads.find(storage.index());
-    if (first == nullptr || replay.writes.contains(storage.index()) || is_external(facts, storage))
+    const Snapshot* first = call == nullptr ? nullptr : call->reads.find(storage.number());
+    if (first == nullptr || replay.writes.contains(storage.number()) || is_external(facts, storage))
       return;
     if (facts.storages().version(storage) == first->version) return;
     if (told_at_inputs(facts, storage, body.frame, report)) return;
@@ -240,8 +240,9 @@ class VersionUnchanged : public Invariant {
       return;
     if (scope != nullptr) {
       Replay& replay = replays_[scope->id];
-      if (replay.writes.contains(storage.index()) || replay.reads.contains(storage.index())) return;
-      replay.reads.insert(storage.index());
+      if (replay.writes.contains(storage.number()) || replay.reads.contains(storage.number()))
+        return;
+      replay.reads.insert(storage.number());
       if (told_at_inputs(facts, storage, scope->frame, report)) return;
     }
     report.found(invariant_name, event.seq(),
@@ -338,8 +339,8 @@ class VersionUnchanged : public Invariant {
         if (cause == nullptr && changed(kept)) cause = &kept;
     }
     for (const StorageId storage : call->read_order) {
-      const Snapshot* read = call->reads.find(storage.index());
-      if (cause == nullptr && !call->writes.contains(storage.index()) &&
+      const Snapshot* read = call->reads.find(storage.number());
+      if (cause == nullptr && !call->writes.contains(storage.number()) &&
           !is_external(facts, storage) && changed(*read))
         cause = read;
     }

@@ -44,7 +44,7 @@ std::string shown(std::optional<SessionKey> session, const Trace& trace) {
 }
 
 std::string shown(StorageId storage, const Facts& facts, const Trace& trace) {
-  std::string text = fmt::format("storage {}", facts.storages().number(storage));
+  std::string text = fmt::format("storage {}", storage.number());
   if (const auto name = facts.storages().name(storage))
     text += fmt::format(" '{}'", trace.names()[*name]);
   return text;

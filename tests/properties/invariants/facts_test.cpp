@@ -35,14 +35,14 @@ class FactsAt {
   std::vector<std::int64_t> reads() const {
     std::vector<std::int64_t> numbers;
     for (const Read& read : facts_.reads())
-      numbers.push_back(facts_.storages().number(read.storage));
+      numbers.push_back(read.storage.number());
     return numbers;
   }
   /// Numbers and bytes of the storages that the event brings to life.
   std::vector<std::pair<std::int64_t, std::int64_t>> births() const {
     std::vector<std::pair<std::int64_t, std::int64_t>> births;
     for (const Facts::Birth& birth : facts_.births())
-      births.push_back({facts_.storages().number(birth.storage), birth.bytes});
+      births.push_back({birth.storage.number(), birth.bytes});
     return births;
   }
 

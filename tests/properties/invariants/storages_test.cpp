@@ -13,7 +13,7 @@ TEST_CASE("StorageBook knows a storage by the trace's number and by the tensors 
   const StorageId storage = book.at(40);
   CHECK(book.at(40) == storage);
   CHECK(book.find(40) == storage);
-  CHECK(book.number(storage) == 40);
+  CHECK(storage.number() == 40);
   book.lies_on(7, storage);
   CHECK(book.of_tensor(7) == storage);
   CHECK_FALSE(book.of_tensor(8).has_value());
@@ -67,7 +67,7 @@ TEST_CASE("StorageBook goes on counting writes when a storage is made again", "[
   book.write(storage, 2);
   book.release(storage, 3);
   CHECK(book.is_released(storage));
-  CHECK(book.released_seq(storage) == 3);
+  CHECK(book.released(storage)->seq == 3);
   book.allocate(storage, 8, 4);
   CHECK_FALSE(book.is_released(storage));
   book.write(storage, 5);
@@ -114,4 +114,33 @@ TEST_CASE("a role that the format does not know is an ordinary storage's", "[inv
   CHECK(role_named("") == Role::none);
   CHECK_FALSE(is_outside(Role::none));
   CHECK(is_outside(Role::external));
+}
+
+TEST_CASE("StorageBook keeps of those released long ago that they are, and how often written",
+          "[invariants]") {
+  StorageBook book;
+  for (std::int64_t number = 0; number <= 1; ++number) {
+    book.allocate(book.at(number), 8, number);
+    book.set_name(book.at(number), NameId(3));
+    book.lies_on(100 + number, book.at(number));
+  }
+  book.write(book.at(1), 2);
+  book.release(book.at(0), 3);
+  book.release(book.at(1), 3);
+  const auto n = static_cast<std::int64_t>(ReleaseLog::n_remembered);
+  for (std::int64_t number = 2; number < n + 2; ++number) {
+    book.allocate(book.at(number), 8, number + 2);
+    book.release(book.at(number), number + 2);
+  }
+  CHECK(book.is_released(StorageId(0)));
+  CHECK_FALSE(book.released(StorageId(0))->is_exact);
+  CHECK_FALSE(book.name(StorageId(0)).has_value());
+  CHECK(book.of_tensor(101) == StorageId(1));
+  CHECK(book.find(1) == StorageId(1));
+  CHECK(book.version(StorageId(1)) == 1);
+  CHECK(book.released(StorageId(2))->is_exact);
+  book.write(StorageId(1), n + 9);  // a late write
+  book.allocate(book.at(1), 8, n + 10);
+  CHECK(book.version(StorageId(1)) == 2);
+  CHECK_FALSE(book.is_released(StorageId(1)));
 }
