@@ -10,6 +10,7 @@
 #include "cli/check_command.hpp"
 #include "cli/console.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/predict_command.hpp"
 #include "cli/schema_command.hpp"
 #include "model/errors.hpp"
 
@@ -43,6 +44,28 @@ void add_check(CLI::App& app, Command& chosen) {
       return check_command(*options);
     };
   });
+}
+
+void add_predict(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<PredictOptions>();
+  CLI::App* predict =
+      app.add_subcommand("predict", "foresee replay and backward from a recording's forward part");
+  predict
+      ->add_option("TRACE", options->traces, "ckpt-trace files, plain or gzip; - is standard input")
+      ->type_name("");
+  predict->add_flag("--list", options->list, "print every predicted event");
+  predict->add_option("--trace", options->trace, "write the simulator's own trace to this file")
+      ->type_name("FILE");
+  predict->add_flag("--json", options->json, "print one JSON object");
+  predict
+      ->add_option("-o,--output", options->output, "write to this file instead of standard output")
+      ->type_name("FILE");
+  predict->footer(
+      "Example:\n  rematsim predict run.jsonl.gz --list\n"
+      "Exit status: 0 as recorded, 1 a prediction differs, 2 a file that cannot be read or bad "
+      "usage.");
+  predict->callback(
+      [options, &chosen] { chosen = [options] { return predict_command(*options); }; });
 }
 
 void add_schema(CLI::App& app, Command& chosen) {
@@ -83,6 +106,7 @@ ExitCode run(int argc, char** argv) {
   app.footer("Example:\n  rematsim check traces/recorded/02_nonreentrant_early_stop.jsonl.gz");
   Command chosen;
   add_check(app, chosen);
+  add_predict(app, chosen);
   add_schema(app, chosen);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,87 @@
+#include "model/program.hpp"
+
+#include <algorithm>
+
+#include "model/flat_map.hpp"
+
+namespace remat {
+namespace {
+
+/// Which statements make and read each value of one forward.
+struct Uses {
+  FlatMap<std::size_t> made;                           // value → 1 + its statement
+  FlatMap<std::size_t> last_read;                      // likewise
+  std::vector<std::pair<std::size_t, ValueId>> reads;  // in statement order
+};
+
+Uses uses_of(const Forward& forward) {
+  Uses uses;
+  for (std::size_t at = 0; at < forward.statements.size(); ++at) {
+    const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
+    const auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
+    const std::vector<ValueId> none;
+    for (const ValueId input : op != nullptr       ? op->inputs
+                               : region != nullptr ? region->inputs
+                                                   : none) {
+      uses.reads.push_back({at, input});
+      uses.last_read[input.index()] = at + 1;
+    }
+    if (op == nullptr) continue;
+    for (const Save& save : op->saves)
+      uses.reads.push_back({at, save.value});
+    for (const ValueId output : op->outputs)
+      uses.made[output.index()] = at + 1;
+  }
+  if (forward.root) uses.last_read[forward.root->index()] = forward.statements.size() + 1;
+  return uses;
+}
+
+void find_captured(const Program& program, const Uses& uses, std::size_t begin,
+                   RegionBegin& region) {
+  IdSet seen;
+  for (const ValueId input : region.inputs)
+    seen.insert(input.index());
+  for (const auto& [at, value] : uses.reads) {
+    if (at <= begin || at >= region.end || seen.contains(value.index())) continue;
+    seen.insert(value.index());
+    const std::size_t* made = uses.made.find(value.index());
+    if (made != nullptr && *made - 1 > begin) continue;
+    const bool is_param = program.buffers[program.values[value].buffer].role == BufferRole::param;
+    (is_param ? region.params : region.captured).push_back(value);
+  }
+}
+
+void find_outputs(const Forward& forward, const Uses& uses, std::size_t begin,
+                  RegionBegin& region) {
+  for (std::size_t at = begin + 1; at < region.end; ++at) {
+    const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
+    if (op == nullptr) continue;
+    for (const ValueId output : op->outputs) {
+      const std::size_t* read = uses.last_read.find(output.index());
+      if (read != nullptr && *read - 1 > region.end) region.outputs.push_back(output);
+    }
+  }
+}
+
+}  // namespace
+
+void finish_program(Program& program) {
+  for (std::size_t i = 0; i < program.values.size(); ++i) {
+    ProgramValue& value = program.values[ValueId(static_cast<std::uint32_t>(i))];
+    value.constant = layout_constant(value.layout);
+  }
+  for (Forward& forward : program.forwards) {
+    const Uses uses = uses_of(forward);
+    for (std::size_t at = 0; at < forward.statements.size(); ++at) {
+      auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
+      if (region == nullptr) continue;
+      region->captured.clear();
+      region->params.clear();
+      region->outputs.clear();
+      find_captured(program, uses, at, *region);
+      find_outputs(forward, uses, at, *region);
+    }
+  }
+}
+
+}  // namespace remat

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model/id.hpp"
+#include "model/op_kinds.hpp"
+#include "model/ring.hpp"
+#include "model/tensor_layout.hpp"
+#include "model/units.hpp"
+
+namespace remat {
+
+/// A tensor of the program, given a value once each time its statement runs.
+using ValueId = Id<struct ValueTag>;
+/// Bytes that one or more tensors of the program lie in: views share a buffer.
+using BufferId = Id<struct BufferTag>;
+
+/// Who owns a buffer that the program does not make itself.
+enum class BufferRole : std::uint8_t { none, param, buffer, input, external };
+
+struct ProgramBuffer {
+  std::int64_t bytes = 0;
+  BufferRole role = BufferRole::none;
+};
+
+struct ProgramValue {
+  std::string name;
+  BufferId buffer{0};
+  TensorLayout layout;
+  Ring constant;  // of the layout
+  bool floating = true;
+  bool requires_grad = false;  // a leaf whose gradient is asked for, or made from one
+};
+
+/// A tensor that an op saves for backward. The order of an op's saves is the order in which they
+/// are packed and, in its node, unpacked (observed-torch.md §8 R2).
+struct Save {
+  ValueId value{0};
+  bool after_op = false;    // packed once the kernel has run
+  std::uint8_t factor = 0;  // which input or output it is (Monomial); `no_factor`: neither
+  static constexpr std::uint8_t no_factor = 0xff;
+};
+
+struct OpStatement {
+  std::string name;
+  const OpKind* kind = nullptr;
+  std::uint64_t seed = 0;  // of the value's constants: kind and attributes
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  std::vector<Save> saves;
+  bool makes_node = false;        // autograd gets a node for it where gradients are on
+  bool kept = false;              // a selective policy keeps its outputs: a replay is served them
+  bool by_caller = false;         // not the model's: the caller writes a tensor between two phases
+  std::optional<ValueId> writes;  // in place: the old value of what it writes
+  Duration cost;
+};
+
+enum class RegionKind : std::uint8_t {
+  unit,          // a name that errors and summaries use
+  checkpointed,  // what its protocol makes of it
+};
+
+/// A region runs up to the statement at `end`, its RegionEnd.
+struct RegionBegin {
+  std::string name;
+  std::optional<std::int64_t> invocation;
+  RegionKind kind = RegionKind::checkpointed;
+  bool reentrant = false;
+  bool early_stop = true;
+  bool preserves_rng = true;
+  std::optional<std::int64_t> frame;  // its number, where a recording gives one
+  std::vector<ValueId> inputs;        // top-level tensor arguments, kept as saved tensors
+  std::vector<ValueId> captured;  // read in the body, made outside it, and no top-level argument
+  std::vector<ValueId> params;    // parameters that the body reads
+  std::vector<ValueId> outputs;   // made in the body and read after it
+  std::size_t end = 0;
+};
+struct RegionEnd {
+  std::size_t begin = 0;
+};
+/// The program's variables of these values go out of scope.
+struct Release {
+  std::vector<ValueId> values;
+};
+/// An effect outside tensors: a counter, a log, a cache.
+struct SideEffect {
+  std::string name;
+};
+/// Where the body raises, in the runs of it that `runs` names.
+struct Raise {
+  std::string type;
+  enum class Runs : std::uint8_t { always, forward, replay } runs = Runs::always;
+};
+/// Statements that run in the forward only, or in a replay only: a body that behaves otherwise on
+/// its second call. They reach up to the statement before `end`.
+struct BranchBegin {
+  bool in_replay = false;
+  std::size_t end = 0;
+};
+/// Autograd is off up to the statement before `end`.
+struct NoGradBegin {
+  std::size_t end = 0;
+};
+
+using Statement = std::variant<OpStatement, RegionBegin, RegionEnd, Release, SideEffect, Raise,
+                               BranchBegin, NoGradBegin>;
+
+/// The forward of one micro-batch.
+struct Forward {
+  std::vector<Statement> statements;
+  std::optional<ValueId> root;  // what backward starts from
+  std::vector<ValueId> inputs;  // leaves that dx asks for
+};
+
+/// What is trained: forwards, the tensors between their ops, and the parameters in their order.
+struct Program {
+  IdVector<BufferId, ProgramBuffer> buffers;
+  IdVector<ValueId, ProgramValue> values;
+  std::vector<ValueId> parameters;
+  std::vector<Forward> forwards;
+};
+
+/// Finds what each region captures and hands out, and gives every layout its constant: the last
+/// step of making a program.
+void finish_program(Program& program);
+
+}  // namespace remat

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace remat {
+
+/// What a statement says of a checkpointed region.
+struct RegionTraits {
+  bool reentrant = false;
+  bool early_stop = true;
+};
+
+/// What becomes of a checkpointed region.
+enum class RegionMode : std::uint8_t {
+  plain,    // its body runs as if it were no region
+  holders,  // forward packs holders without tensors, a replay fills them (protocols.md P1)
+  no_graph  // forward runs without a graph, backward replays it whole (P2)
+};
+
+/// Where a replay stands when it packs.
+struct PackState {
+  bool early_stop = true;
+  bool forward_done = true;    // false: forward of the region still runs
+  std::int64_t index = 0;      // of this pack in the replay
+  std::int64_t n_forward = 0;  // packs of forward
+};
+enum class PackDecision : std::uint8_t {
+  store,
+  store_and_stop,  // the last one that forward made: the replay ends here
+  pass,            // kept by nobody
+  too_many         // E-MORE
+};
+
+/// A slot without a tensor, as one session sees it.
+struct SlotState {
+  bool replayed = false;    // the frame has been replayed for this session
+  bool filled = false;      // that replay reached the slot
+  bool handed_out = false;  // and its tensor was read already
+};
+enum class UnpackDecision : std::uint8_t { replay, hand_out, twice, never_filled };
+
+/// A selective policy's entry for an op call, asked for in a replay.
+struct CacheState {
+  bool exists = false;         // forward called this op so often
+  bool kept = false;           // the policy keeps its outputs
+  bool consumed = false;       // an earlier replay took them
+  bool written_since = false;  // a kept output was written in place
+};
+enum class CacheDecision : std::uint8_t { run, serve, no_entry, consumed, written };
+
+/// How a replay that was not cut short compares with forward.
+struct ReplayEnd {
+  std::int64_t n_forward = 0;
+  std::int64_t n_replay = 0;
+  bool metadata_equal = true;
+  bool surplus_passed = false;  // packs past forward's were let through
+};
+enum class ReplayFault : std::uint8_t { none, count, metadata };
+
+/// What may have been written since it was kept.
+enum class KeptThing : std::uint8_t {
+  saved_tensor,  // held by autograd itself
+  region_input,  // a top-level tensor argument
+  captured,      // read by the body past its arguments: a parameter, a tensor in a container
+  refilled       // put in a slot by a replay
+};
+
+/// A checkpoint protocol: pure answers, no state of its own, no knowledge of how they are carried
+/// out. One file each under schedules/protocols.
+class Protocol {
+ public:
+  Protocol() = default;
+  Protocol(const Protocol&) = delete;
+  Protocol& operator=(const Protocol&) = delete;
+  virtual ~Protocol() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual RegionMode region(const RegionTraits& traits) const = 0;
+  /// The region's frame is cut short at its last save.
+  virtual bool stops_early(const RegionTraits& traits) const = 0;
+  virtual PackDecision pack(const PackState& state) const = 0;
+  virtual UnpackDecision unpack(const SlotState& state) const = 0;
+  virtual ReplayFault replay_ended(const ReplayEnd& end) const = 0;
+  /// Ops that a policy keeps are served in a replay.
+  virtual bool serves_kept_ops() const = 0;
+  virtual CacheDecision cached_op(const CacheState& state) const = 0;
+  /// A write since it was kept is an error when it is read.
+  virtual bool checks_version_of(KeptThing thing) const = 0;
+  /// What a replay refills must equal what forward packed, not only look like it.
+  virtual bool checks_values() const = 0;
+};
+
+}  // namespace remat

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+
+#include "schedules/registry.hpp"
+
+namespace remat {
+
+/// P1, torch's non-reentrant checkpoint: forward packs holders, the first unpack for a session
+/// replays the region, a replay ends at forward's last pack. Source: protocols.md P1,
+/// observed-torch.md §1.
+class TorchProtocol : public Protocol {
+ public:
+  explicit TorchProtocol(const ProtocolOptions& options) : options_(options) {}
+
+  std::string_view name() const override { return "torch"; }
+  RegionMode region(const RegionTraits& traits) const override;
+  bool stops_early(const RegionTraits& traits) const override;
+  PackDecision pack(const PackState& state) const override;
+  UnpackDecision unpack(const SlotState& state) const override;
+  ReplayFault replay_ended(const ReplayEnd& end) const override;
+  bool serves_kept_ops() const override { return false; }
+  CacheDecision cached_op(const CacheState& state) const override;
+  bool checks_version_of(KeptThing thing) const override;
+  bool checks_values() const override { return is_strict(); }
+
+ protected:
+  const ProtocolOptions& options() const { return options_; }
+  bool is_strict() const { return options_.compat == Compat::strict; }
+
+ private:
+  ProtocolOptions options_;
+};
+
+std::unique_ptr<Protocol> make_torch(const ProtocolOptions& options);
+
+}  // namespace remat

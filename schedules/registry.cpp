@@ -1,0 +1,29 @@
+#include "schedules/registry.hpp"
+
+#include <algorithm>
+
+#include "schedules/protocols/none.hpp"
+#include "schedules/protocols/torch.hpp"
+#include "schedules/protocols/torch_reentrant.hpp"
+#include "schedules/protocols/torch_sac.hpp"
+
+namespace remat {
+
+const std::vector<ProtocolRow>& protocols() {
+  static const std::vector<ProtocolRow> rows = {
+      {"none", "no checkpointing: every saved tensor stays", make_none},
+      {"torch", "torch's non-reentrant checkpoint (P1)", make_torch},
+      {"torch-reentrant", "torch's reentrant checkpoint (P2)", make_torch_reentrant},
+      {"torch-sac", "torch's selective checkpoint: kept ops are served (P10)", make_torch_sac},
+  };
+  return rows;
+}
+
+std::unique_ptr<Protocol> make_protocol(std::string_view name, const ProtocolOptions& options) {
+  const std::vector<ProtocolRow>& rows = protocols();
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const ProtocolRow& row) { return row.name == name; });
+  return found == rows.end() ? nullptr : found->make(options);
+}
+
+}  // namespace remat

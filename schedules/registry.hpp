@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedules/protocol.hpp"
+
+namespace remat {
+
+/// Whose rules hold where a real system is silently wrong.
+enum class Compat : std::uint8_t {
+  strict,  // the fault is an error
+  torch    // what torch really does
+};
+
+struct ProtocolOptions {
+  bool early_stop = true;
+  Compat compat = Compat::strict;
+  /// torch-sac: a write to a kept output is no error (silently wrong gradients).
+  bool allow_cache_entry_mutation = false;
+  /// torch: the saves of a replay are compared with forward's by shape and dtype.
+  bool determinism_check = true;
+  /// Ambient saved-tensor hooks are active: they turn autograd's own version checks off.
+  bool ambient_hooks = false;
+};
+
+struct ProtocolRow {
+  std::string_view name;
+  std::string_view what;
+  std::unique_ptr<Protocol> (*make)(const ProtocolOptions& options);
+};
+
+/// Every protocol that there is, in the order in which they are listed.
+const std::vector<ProtocolRow>& protocols();
+
+/// The protocol of that name; none where there is no such.
+std::unique_ptr<Protocol> make_protocol(std::string_view name, const ProtocolOptions& options);
+
+}  // namespace remat

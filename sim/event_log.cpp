@@ -1,0 +1,264 @@
+#include "sim/event_log.hpp"
+
+#include <fmt/format.h>
+
+namespace remat {
+namespace {
+
+std::string_view role_name(BufferRole role) {
+  switch (role) {
+    case BufferRole::none:
+      return "op";
+    case BufferRole::param:
+      return "param";
+    case BufferRole::buffer:
+      return "buffer";
+    case BufferRole::input:
+      return "input";
+    case BufferRole::external:
+      return "external";
+  }
+  return {};
+}
+
+}  // namespace
+
+bool EventLog::begin() {
+  if (trace_ == nullptr) return false;
+  trace_->begin_event();
+  return true;
+}
+
+void EventLog::end(Kind kind) {
+  trace_->add(Field::ts_ns, now_.ns);
+  add_optional(Field::microbatch, microbatch_);
+  trace_->end_event(kind, phase_, seq_++);
+}
+
+void EventLog::add_optional(Field field, std::optional<std::int64_t> value) {
+  if (value) trace_->add(field, *value);
+}
+
+void EventLog::add_key(std::optional<ReplayKey> key) {
+  if (!key) return;
+  const bool is_task = key->kind == ReplayKey::Kind::graph_task;
+  const NameId kind = trace_->names().intern(is_task ? "graph_task" : "group");
+  trace_->add_session(Field::gid, {.kind = kind, .number = key->number, .name = {}});
+}
+
+void EventLog::add_unit() {
+  if (units_.empty()) return;
+  trace_->add_name(Field::unit, units_.back().name);
+  add_optional(Field::inv, units_.back().invocation);
+}
+
+LayoutId EventLog::layout_of(ValueId value) {
+  if (layouts_.size() < program_->values.size()) layouts_.resize(program_->values.size());
+  std::optional<LayoutId>& known = layouts_[value.index()];
+  if (!known) {
+    const TensorLayout& from = program_->values[value].layout;
+    Layout layout;
+    layout.dtype = trace_->names().intern(from.dtype);
+    layout.shape = from.shape;
+    layout.stride = from.stride;
+    layout.has_shape = layout.has_stride = true;
+    layout.offset = from.offset;
+    layout.bytes = element_count(from.shape) * element_bytes(from.dtype);
+    known = trace_->intern(layout);
+  }
+  return *known;
+}
+
+TensorView EventLog::view(const ShownTensor& tensor, std::string& text) {
+  text = tensor.element ? std::to_string(tensor.element->value()) : std::string();
+  return {.tensor = tensor.id,
+          .storage = tensor.storage,
+          .version = tensor.version,
+          .name = {},
+          .value = text,
+          .extra = {},
+          .layout = layout_of(tensor.value)};
+}
+
+void EventLog::add_tensor(const ShownTensor& tensor) {
+  std::string text;
+  trace_->add_tensor(Field::tensor, view(tensor, text));
+}
+
+void EventLog::header(std::string_view config_json, std::string_view expect_json) {
+  if (!begin()) return;
+  trace_->add_name(Field::format, "ckpt-trace");
+  trace_->add(Field::version, std::int64_t{1});
+  trace_->add_name(Field::producer, "simulator");
+  trace_->add_text(Field::config, config_json);
+  trace_->add_text(Field::expect, expect_json);
+  trace_->end_event(Kind::header, Phase::none, seq_++);
+}
+
+void EventLog::step(bool begins, std::int64_t step) {
+  if (!begin()) return;
+  trace_->add(Field::step, step);
+  end(begins ? Kind::step_begin : Kind::step_end);
+}
+
+void EventLog::phase_border(bool begins, std::optional<bool> retain) {
+  if (!begin()) return;
+  if (retain) trace_->add(Field::retain, *retain);
+  end(begins ? Kind::phase_begin : Kind::phase_end);
+}
+
+void EventLog::storage_alloc(std::int64_t storage, std::int64_t bytes, BufferRole role,
+                             std::string_view maker) {
+  if (!begin()) return;
+  trace_->add(Field::storage, storage);
+  trace_->add(Field::bytes, bytes);
+  if (role != BufferRole::none) trace_->add_name(Field::role, role_name(role));
+  trace_->add_name(Field::op, maker);
+  end(Kind::storage_alloc);
+}
+
+void EventLog::storage_free(std::int64_t storage, std::int64_t bytes) {
+  if (!begin()) return;
+  trace_->add(Field::storage, storage);
+  trace_->add(Field::bytes, bytes);
+  end(Kind::storage_free);
+}
+
+void EventLog::role_of_grad(std::int64_t storage) {
+  if (!begin()) return;
+  trace_->add(Field::storage, storage);
+  trace_->add_name(Field::role, "grad");
+  end(Kind::role);
+}
+
+void EventLog::leaf(const ShownTensor& tensor) {
+  if (!begin()) return;
+  const ProgramValue& value = program_->values[tensor.value];
+  trace_->add_name(Field::name, value.name);
+  trace_->add(Field::requires_grad, value.requires_grad);
+  trace_->add(Field::t, tensor.id);
+  trace_->add(Field::s, tensor.storage);
+  trace_->add_name(Field::dtype, value.layout.dtype);
+  trace_->add_list(Field::shape, value.layout.shape);
+  trace_->add_list(Field::stride, value.layout.stride);
+  trace_->add(Field::off, value.layout.offset);
+  end(Kind::tensor);
+}
+
+void EventLog::op(std::string_view name, const std::vector<std::int64_t>& inputs,
+                  const std::vector<ShownTensor>& outputs, Duration cost) {
+  if (!begin()) return;
+  trace_->add_name(Field::name, name);
+  trace_->add_list(Field::inputs, inputs);
+  views_.clear();
+  texts_.resize(std::max(texts_.size(), outputs.size()));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    views_.push_back(view(outputs[i], texts_[i]));
+  trace_->add_tensors(Field::outputs, views_);
+  trace_->add(Field::dur_ns, cost.ns);
+  add_optional(Field::graph_task, graph_task_);
+  add_unit();
+  end(Kind::op);
+}
+
+void EventLog::hook_detach(std::string_view hook, std::int64_t from, const ShownTensor& to) {
+  if (!begin()) return;
+  trace_->add_name(Field::name, "aten.detach.default");
+  trace_->add_list(Field::inputs, std::span(&from, 1));
+  views_.clear();
+  texts_.resize(std::max<std::size_t>(texts_.size(), 1));
+  views_.push_back(view(to, texts_[0]));
+  trace_->add_tensors(Field::outputs, views_);
+  trace_->add_name(Field::internal, hook);
+  add_optional(Field::graph_task, graph_task_);
+  end(Kind::op);
+}
+
+void EventLog::backward_op(std::string_view name, const std::vector<std::int64_t>& inputs,
+                           std::int64_t output, std::int64_t storage, std::int64_t bytes) {
+  if (!begin()) return;
+  trace_->add_name(Field::name, name);
+  trace_->add_list(Field::inputs, inputs);
+  Layout layout;
+  layout.bytes = bytes;
+  const TensorView shown{.tensor = output,
+                         .storage = storage,
+                         .version = {},
+                         .name = {},
+                         .value = {},
+                         .extra = {},
+                         .layout = trace_->intern(layout)};
+  trace_->add_tensors(Field::outputs, std::span(&shown, 1));
+  add_optional(Field::graph_task, graph_task_);
+  end(Kind::op);
+}
+
+void EventLog::mutate(std::int64_t tensor, std::int64_t storage) {
+  if (!begin()) return;
+  trace_->add(Field::tensor, tensor);
+  trace_->add(Field::storage, storage);
+  add_unit();
+  end(Kind::mutate);
+}
+
+void EventLog::op_error(std::string_view name, std::string_view type) {
+  if (!begin()) return;
+  trace_->add_name(Field::name, name);
+  trace_->add_name(Field::type, type);
+  add_unit();
+  end(Kind::op_error);
+}
+
+void EventLog::node_begin(std::string_view name, std::uint64_t number, bool retain) {
+  if (!begin()) return;
+  trace_->add_node(Field::node, {.name = trace_->names().intern(name), .number = number});
+  trace_->add(Field::retain_graph, retain);
+  add_optional(Field::graph_task, graph_task_);
+  end(Kind::node_begin);
+}
+
+void EventLog::grad(std::string_view param, Ring value) {
+  if (!begin()) return;
+  trace_->add_name(Field::param, param);
+  trace_->add_text(Field::value, std::to_string(value.value()));
+  end(Kind::grad);
+}
+
+void EventLog::side_effect(std::string_view name) {
+  if (!begin()) return;
+  trace_->add_name(Field::name, name);
+  add_unit();
+  end(Kind::side_effect);
+}
+
+void EventLog::rng(std::int64_t position) {
+  if (!begin()) return;
+  trace_->add_name(Field::generator, "cpu");
+  trace_->add_name(Field::tag, std::to_string(position));
+  add_unit();
+  end(Kind::rng);
+}
+
+void EventLog::rng_set(std::int64_t position) {
+  if (!begin()) return;
+  trace_->add_name(Field::generator, "cpu");
+  trace_->add(Field::to, position);
+  end(Kind::rng_set);
+}
+
+void EventLog::update(std::string_view param, std::int64_t version) {
+  if (!begin()) return;
+  trace_->add_name(Field::param, param);
+  trace_->add(Field::version, version);
+  end(Kind::update);
+}
+
+void EventLog::error(std::string_view code, std::string_view type, std::string_view message) {
+  if (!begin()) return;
+  trace_->add_name(Field::code, code);
+  trace_->add_name(Field::type, type);
+  trace_->add_text(Field::first_line, message);
+  end(Kind::error);
+}
+
+}  // namespace remat

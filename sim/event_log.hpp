@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/program.hpp"
+#include "model/units.hpp"
+#include "traces/trace.hpp"
+
+namespace remat {
+
+/// Who asked for a slot: a graph task or an exec group.
+struct ReplayKey {
+  enum class Kind : std::uint8_t { graph_task, group } kind = Kind::graph_task;
+  std::int64_t number = 0;
+  friend bool operator==(const ReplayKey&, const ReplayKey&) = default;
+};
+
+/// A tensor as an event shows it.
+struct ShownTensor {
+  ValueId value{0};
+  std::int64_t id = 0;
+  std::int64_t storage = 0;
+  std::uint32_t version = 0;
+  std::optional<Ring> element;  // shown as the tensor's `value`
+};
+
+/// What a simulation tells, written into a trace event by event. Without a trace it tells nothing
+/// and costs little: the plain twin runs so.
+class EventLog {
+ public:
+  EventLog(Trace* trace, const Program& program) : trace_(trace), program_(&program) {}
+
+  bool is_on() const { return trace_ != nullptr; }
+  /// From here on nothing is told: the run is over, what is left is only taken down.
+  void stop() { trace_ = nullptr; }
+  std::int64_t seq() const { return seq_; }
+
+  // What all events until the next change have in common.
+  void set_phase(Phase phase) { phase_ = phase; }
+  Phase phase() const { return phase_; }
+  void set_microbatch(std::optional<std::int64_t> microbatch) { microbatch_ = microbatch; }
+  void set_graph_task(std::optional<std::int64_t> task) { graph_task_ = task; }
+  std::optional<std::int64_t> graph_task() const { return graph_task_; }
+  void push_unit(std::string_view name, std::optional<std::int64_t> invocation) {
+    units_.push_back({std::string(name), invocation});
+  }
+  void pop_unit() { units_.pop_back(); }
+
+  Instant now() const { return now_; }
+  void spend(Duration duration) { now_ = now_ + duration; }
+
+  void header(std::string_view config_json, std::string_view expect_json);
+  void step(bool begins, std::int64_t step);
+  void phase_border(bool begins, std::optional<bool> retain);
+  void storage_alloc(std::int64_t storage, std::int64_t bytes, BufferRole role,
+                     std::string_view maker);
+  void storage_free(std::int64_t storage, std::int64_t bytes);
+  /// The storage is that of a leaf's gradient now.
+  void role_of_grad(std::int64_t storage);
+  void leaf(const ShownTensor& tensor);
+  void op(std::string_view name, const std::vector<std::int64_t>& inputs,
+          const std::vector<ShownTensor>& outputs, Duration cost);
+  /// A hook detaches a tensor: the same storage under another identity.
+  void hook_detach(std::string_view hook, std::int64_t from, const ShownTensor& to);
+  /// An op of backward: its output is a gradient, which no value of the program describes.
+  void backward_op(std::string_view name, const std::vector<std::int64_t>& inputs,
+                   std::int64_t output, std::int64_t storage, std::int64_t bytes);
+  void mutate(std::int64_t tensor, std::int64_t storage);
+  void op_error(std::string_view name, std::string_view type);
+  void pack(std::string_view slot, std::optional<std::int64_t> frame,
+            std::optional<std::int64_t> index, std::string_view role, bool placeholder,
+            const ShownTensor& tensor);
+  void repack(std::int64_t frame, std::int64_t index, std::int64_t of, const ReplayKey& key,
+              bool holder_alive, const ShownTensor& tensor);
+  void unpack_begin(std::string_view slot, std::optional<std::int64_t> frame,
+                    std::optional<ReplayKey> key);
+  void unpack(std::string_view slot, std::optional<std::int64_t> frame,
+              std::optional<ReplayKey> key, bool recomputed, const ShownTensor& tensor);
+  void unpack_error(std::string_view slot, std::optional<std::int64_t> frame,
+                    std::optional<ReplayKey> key, std::string_view code, std::string_view type);
+  void holder_free(std::string_view slot, std::optional<std::int64_t> frame);
+  void frame_create(std::int64_t frame, bool early_stop);
+  void frame_free(std::int64_t frame);
+  void inputs_save(std::int64_t frame, const std::vector<std::int64_t>& tensors,
+                   std::int64_t n_hidden);
+  void inputs_unpack_begin(std::int64_t frame);
+  void inputs_unpack(std::int64_t frame, const std::vector<std::int64_t>& tensors);
+  /// The unit is the one pushed last.
+  void unit_begin(std::optional<std::int64_t> frame, bool replay, bool checkpointed, bool reentrant,
+                  std::optional<ReplayKey> key);
+  void unit_end(std::optional<std::int64_t> frame, bool replay, bool checkpointed, bool reentrant,
+                std::string_view ended_by);
+  void body_begin(std::int64_t frame, bool replay);
+  void early_stop(std::int64_t frame, const ReplayKey& key, std::int64_t after, std::int64_t of);
+  void determinism_check(std::int64_t frame, bool ok, std::int64_t n_forward,
+                         std::int64_t n_replay);
+  void sac_decide(std::int64_t frame, std::string_view op, std::int64_t index, bool saved,
+                  const std::vector<std::int64_t>& tensors);
+  void sac_hit(std::int64_t frame, std::string_view op, std::int64_t index,
+               const std::vector<std::int64_t>& tensors);
+  void node_begin(std::string_view name, std::uint64_t number, bool retain);
+  void grad(std::string_view param, Ring value);
+  void side_effect(std::string_view name);
+  void rng(std::int64_t position);
+  void rng_set(std::int64_t position);
+  void update(std::string_view param, std::int64_t version);
+  void error(std::string_view code, std::string_view type, std::string_view message);
+
+ private:
+  struct Unit {
+    std::string name;
+    std::optional<std::int64_t> invocation;
+  };
+  bool begin();
+  void end(Kind kind);
+  void add_optional(Field field, std::optional<std::int64_t> value);
+  void add_key(std::optional<ReplayKey> key);
+  void add_unit();
+  /// A view whose `value` lies in `text`, which must outlive it.
+  TensorView view(const ShownTensor& tensor, std::string& text);
+  void add_tensor(const ShownTensor& tensor);
+  LayoutId layout_of(ValueId value);
+
+  Trace* trace_;
+  const Program* program_;
+  std::int64_t seq_ = 0;
+  Instant now_;
+  Phase phase_ = Phase::setup;
+  std::optional<std::int64_t> microbatch_;
+  std::optional<std::int64_t> graph_task_;
+  std::vector<Unit> units_;
+  std::vector<std::optional<LayoutId>> layouts_;  // by value
+  std::vector<TensorView> views_;                 // reused
+  std::vector<std::string> texts_;                // reused
+};
+
+}  // namespace remat

@@ -1,0 +1,83 @@
+#include "sim/ledger.hpp"
+
+#include <algorithm>
+
+#include "model/errors.hpp"
+#include "sim/event_log.hpp"
+
+namespace remat {
+
+std::string_view name_of(OwnerClass owner) {
+  constexpr std::array<std::string_view, owner_class_count> names = {
+      "PARAM",     "INPUT",      "GRAD",        "REGION_INPUT", "OUTER_SAVED",
+      "SAC_CACHE", "RECOMPUTED", "FORWARD_TMP", "REPLAY_TMP"};
+  return names[static_cast<std::size_t>(owner)];
+}
+
+std::uint32_t Ledger::allocate(std::int64_t bytes, BufferRole role, std::string_view maker) {
+  std::uint32_t storage = 0;
+  if (free_rows_.empty()) {
+    storage = static_cast<std::uint32_t>(rows_.size());
+    rows_.emplace_back();
+  } else {
+    storage = free_rows_.back();
+    free_rows_.pop_back();
+    rows_[storage] = Row{};
+  }
+  Row& row = rows_[storage];
+  row.number = next_number_++;
+  row.bytes = bytes;
+  row.is_outside = role != BufferRole::none;
+  ++n_alive_;
+  log_->storage_alloc(row.number, bytes, role, maker);
+  return storage;
+}
+
+void Ledger::own(std::uint32_t storage, OwnerClass owner) {
+  Row& row = rows_[storage];
+  ++row.owners[static_cast<std::size_t>(owner)];
+  ++row.n_owners;
+  if (static_cast<std::uint8_t>(owner) < row.counted_as) count(row);
+}
+
+void Ledger::disown(std::uint32_t storage, OwnerClass owner) {
+  Row& row = rows_[storage];
+  const auto index = static_cast<std::size_t>(owner);
+  REMAT_INVARIANT(row.owners[index] > 0);
+  --row.owners[index];
+  --row.n_owners;
+  if (row.n_owners > 0) {
+    if (row.owners[index] == 0 && row.counted_as == index) count(row);
+    return;
+  }
+  if (!row.is_outside) {
+    live_.by_class[row.counted_as] -= row.bytes;
+    live_.total -= row.bytes;
+  }
+  --n_alive_;
+  log_->storage_free(row.number, row.bytes);
+  free_rows_.push_back(storage);
+}
+
+/// Counts the storage for the first class that owns it.
+void Ledger::count(Row& row) {
+  const auto first =
+      std::find_if(row.owners.begin(), row.owners.end(), [](std::uint16_t n) { return n > 0; });
+  const auto now = static_cast<std::uint8_t>(first - row.owners.begin());
+  const std::uint8_t before = std::exchange(row.counted_as, now);
+  if (row.is_outside) return;
+  if (before == unowned) {
+    live_.total += row.bytes;
+  } else {
+    live_.by_class[before] -= row.bytes;
+  }
+  live_.by_class[now] += row.bytes;
+  note_peak();
+}
+
+void Ledger::note_peak() {
+  recent_peak_ = std::max(recent_peak_, live_.total);
+  if (live_.total > at_peak_.total) at_peak_ = live_;
+}
+
+}  // namespace remat

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/program.hpp"
+#include "model/ring.hpp"
+
+namespace remat {
+
+class EventLog;
+
+/// Why somebody holds a storage (protocols.md §1.1). A storage with several owners counts for the
+/// first of their classes in this order.
+enum class OwnerClass : std::uint8_t {
+  param,
+  input,
+  grad,
+  region_input,
+  outer_saved,
+  sac_cache,
+  recomputed,
+  forward_tmp,
+  replay_tmp
+};
+inline constexpr std::size_t owner_class_count = 9;
+std::string_view name_of(OwnerClass owner);
+
+/// Bytes alive by owner class. Parameters and model inputs are left out of `total`.
+struct LiveBytes {
+  std::array<std::int64_t, owner_class_count> by_class{};
+  std::int64_t total = 0;
+};
+
+/// All storages of a rank: bytes, owners, versions and exact elements. A storage dies when its last
+/// owner leaves.
+class Ledger {
+ public:
+  explicit Ledger(EventLog& log) : log_(&log) {}
+
+  /// A new storage without an owner yet. `maker` names the op that made it.
+  std::uint32_t allocate(std::int64_t bytes, BufferRole role, std::string_view maker);
+  void own(std::uint32_t storage, OwnerClass owner);
+  void disown(std::uint32_t storage, OwnerClass owner);
+
+  std::int64_t number(std::uint32_t storage) const { return rows_[storage].number; }
+  std::int64_t bytes(std::uint32_t storage) const { return rows_[storage].bytes; }
+  std::uint32_t version(std::uint32_t storage) const { return rows_[storage].version; }
+  Ring element(std::uint32_t storage) const { return rows_[storage].element; }
+  void set_element(std::uint32_t storage, Ring element) { rows_[storage].element = element; }
+  void bump_version(std::uint32_t storage) { ++rows_[storage].version; }
+
+  /// Nobody but one owner holds the storage.
+  bool has_one_owner(std::uint32_t storage) const { return rows_[storage].n_owners == 1; }
+
+  const LiveBytes& live() const { return live_; }
+  const LiveBytes& at_peak() const { return at_peak_; }
+  /// The largest total since the last call of `begin_peak`.
+  std::int64_t recent_peak() const { return recent_peak_; }
+  void begin_peak() { recent_peak_ = live_.total; }
+  std::int64_t n_alive() const { return n_alive_; }
+
+ private:
+  static constexpr std::uint8_t unowned = 0xff;
+  struct Row {
+    std::int64_t number = 0;
+    std::int64_t bytes = 0;
+    Ring element;
+    std::uint32_t version = 0;
+    std::uint32_t n_owners = 0;
+    std::array<std::uint16_t, owner_class_count> owners{};
+    std::uint8_t counted_as = unowned;
+    bool is_outside = false;
+  };
+  void count(Row& row);
+  void note_peak();
+
+  EventLog* log_;
+  std::vector<Row> rows_;
+  std::vector<std::uint32_t> free_rows_;
+  std::int64_t next_number_ = 0;
+  std::int64_t n_alive_ = 0;
+  LiveBytes live_;
+  LiveBytes at_peak_;
+  std::int64_t recent_peak_ = 0;
+};
+
+/// One owner's hold on a storage, given up when it goes.
+class Owned {
+ public:
+  Owned() = default;
+  Owned(Ledger& ledger, std::uint32_t storage, OwnerClass owner)
+      : ledger_(&ledger), storage_(storage), owner_(owner) {
+    ledger_->own(storage_, owner_);
+  }
+  Owned(Owned&& other) noexcept
+      : ledger_(std::exchange(other.ledger_, nullptr)),
+        storage_(other.storage_),
+        owner_(other.owner_) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(ledger_, other.ledger_);
+    std::swap(storage_, other.storage_);
+    std::swap(owner_, other.owner_);
+    return *this;
+  }
+  ~Owned() {
+    if (ledger_ != nullptr) ledger_->disown(storage_, owner_);
+  }
+
+  explicit operator bool() const { return ledger_ != nullptr; }
+  std::uint32_t storage() const { return storage_; }
+  /// Another owner's hold on the same storage.
+  Owned shared_as(OwnerClass owner) const {
+    return ledger_ == nullptr ? Owned() : Owned(*ledger_, storage_, owner);
+  }
+  /// Gives it up now.
+  void drop() {
+    if (Ledger* ledger = std::exchange(ledger_, nullptr)) ledger->disown(storage_, owner_);
+  }
+
+ private:
+  Ledger* ledger_ = nullptr;
+  std::uint32_t storage_ = 0;
+  OwnerClass owner_ = OwnerClass::forward_tmp;
+};
+
+/// A tensor object of the run: which value of the program it is and where its bytes lie.
+struct Tensor {
+  Owned hold;
+  ValueId value{0};
+  std::int64_t id = 0;  // its identity in the trace
+
+  Tensor shared_as(OwnerClass owner) const { return {hold.shared_as(owner), value, id}; }
+};
+
+}  // namespace remat

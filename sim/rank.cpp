@@ -1,0 +1,222 @@
+#include "sim/rank.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/random_bits.hpp"
+
+namespace remat {
+namespace {
+
+constexpr std::uint64_t leaf_stream = 0x6c656166ULL;
+constexpr std::int64_t no_microbatch = -1;
+
+/// The first number past those that the program gives its frames.
+std::int64_t first_free_frame(const Program& program) {
+  std::int64_t next = 0;
+  for (const Forward& forward : program.forwards) {
+    for (const Statement& statement : forward.statements) {
+      const auto* region = std::get_if<RegionBegin>(&statement);
+      if (region != nullptr && region->frame) next = std::max(next, *region->frame + 1);
+    }
+  }
+  return next;
+}
+
+}  // namespace
+
+Rank::Rank(const Program& program, const Protocol& protocol, const RankOptions& options,
+           EventLog& log)
+    : program_(&program),
+      protocol_(&protocol),
+      options_(options),
+      log_(&log),
+      ledger_(log),
+      tape_(*this),
+      next_frame_(first_free_frame(program)) {}
+
+Rank::~Rank() {
+  log_->stop();
+  graphs_.clear();  // their slots belong to frames: those go last
+}
+
+Flow Rank::fail(std::string_view code, std::string_view type, std::string message) {
+  if (!error_) error_ = {std::string(code), std::string(type), std::move(message)};
+  return Flow::failed;
+}
+
+std::int64_t Rank::n_replays(std::string_view unit) const {
+  const auto found = replays_.find(unit);
+  return found == replays_.end() ? 0 : found->second;
+}
+
+Ring Rank::element_of(const Tensor& tensor) const {
+  return ledger_.element(tensor.hold.storage()) * value_of(tensor.value).constant;
+}
+
+ShownTensor Rank::shown(const Tensor& tensor, bool with_value) const {
+  const std::uint32_t storage = tensor.hold.storage();
+  return {
+      .value = tensor.value,
+      .id = tensor.id,
+      .storage = ledger_.number(storage),
+      .version = ledger_.version(storage),
+      .element = with_value && log_->is_on() ? std::optional(element_of(tensor)) : std::nullopt};
+}
+
+void Rank::set_up() {
+  log_->set_phase(Phase::setup);
+  for (const ValueId parameter : program_->parameters)
+    leaf(parameter, OwnerClass::param);
+}
+
+/// What the program reads and does not make: a parameter, an input. Made when first asked for.
+Tensor Rank::leaf(ValueId value, OwnerClass owner) {
+  if (const auto known = leaves_.find(value.index()); known != leaves_.end())
+    return known->second.shared_as(owner);
+  const BufferId buffer = value_of(value).buffer;
+  const ProgramBuffer& from = program_->buffers[buffer];
+  const OwnerClass held_as = from.role == BufferRole::param ? OwnerClass::param : OwnerClass::input;
+  const Phase phase = log_->phase();
+  const auto task = log_->graph_task();
+  log_->set_phase(Phase::setup);
+  auto place = leaf_buffers_.find(buffer.index());
+  if (place == leaf_buffers_.end()) {
+    const BufferRole role = from.role == BufferRole::none ? BufferRole::external : from.role;
+    const std::uint32_t storage = ledger_.allocate(from.bytes, role, "setup");
+    ledger_.set_element(storage,
+                        constant_of(random_bits(options_.seed, leaf_stream, buffer.index())));
+    place = leaf_buffers_.emplace(buffer.index(), Owned(ledger_, storage, held_as)).first;
+  }
+  Tensor tensor{place->second.shared_as(held_as), value, next_tensor_++};
+  log_->leaf(shown(tensor));
+  log_->set_phase(phase);
+  log_->set_graph_task(task);
+  return leaves_.emplace(value.index(), std::move(tensor)).first->second.shared_as(owner);
+}
+
+Variable* Rank::find(Walk& walk, ValueId value) {
+  return walk.variables.find(value);
+}
+
+Tensor Rank::tensor_of(Walk& walk, ValueId value, OwnerClass owner) {
+  if (const Variable* variable = find(walk, value)) return variable->tensor.shared_as(owner);
+  return leaf(value, owner);
+}
+
+std::string Rank::slot_name(const SavedSlot& slot) const {
+  if (slot.where == SavedSlot::Where::holder)
+    return fmt::format("f{}.{}", frames_[slot.frame]->number, slot.index);
+  return fmt::format("p{}", slot.number);
+}
+
+void Rank::release(SavedSlot& slot) {
+  const SavedSlot::Where where = std::exchange(slot.where, SavedSlot::Where::nowhere);
+  if (where == SavedSlot::Where::kept) {
+    if (slot.number >= 0 && log_->is_on())
+      log_->holder_free(fmt::format("p{}", slot.number), std::nullopt);
+    slot.kept.hold.drop();
+    return;
+  }
+  if (where != SavedSlot::Where::holder) return;
+  Frame& frame = *frames_[slot.frame];
+  const std::int64_t number = frame.number;
+  frame.holders[slot.index].alive = false;
+  for (ReplaySession& session : frame.sessions) {
+    if (slot.index < session.slots.size()) session.slots[slot.index].tensor.hold.drop();
+  }
+  if (--frame.n_alive == 0 && frame.forward_done) free_frame(slot.frame);
+  if (log_->is_on()) log_->holder_free(fmt::format("f{}.{}", number, slot.index), number);
+}
+
+void Rank::free_frame(std::uint32_t index) {
+  const std::unique_ptr<Frame> frame = std::move(frames_[index]);
+  free_frames_.push_back(index);
+  log_->frame_free(frame->number);
+  for (SavedSlot& input : frame->inputs)
+    release(input);
+}
+
+std::uint32_t Rank::make_frame(Walk& walk, std::size_t at, const RegionBegin& region) {
+  std::uint32_t index = 0;
+  if (free_frames_.empty()) {
+    index = static_cast<std::uint32_t>(frames_.size());
+    frames_.emplace_back();
+  } else {
+    index = free_frames_.back();
+    free_frames_.pop_back();
+  }
+  frames_[index] = std::make_unique<Frame>();
+  Frame& frame = *frames_[index];
+  frame.number = region.frame && !walk.is_replay ? *region.frame : next_frame_++;
+  frame.forward = walk.forward;
+  frame.begin = at;
+  frame.early_stop =
+      protocol_->stops_early({.reentrant = region.reentrant, .early_stop = region.early_stop});
+  return index;
+}
+
+Rank::Graph* Rank::graph_of(std::optional<std::int64_t> microbatch) {
+  const auto found = graphs_.find(microbatch.value_or(no_microbatch));
+  return found == graphs_.end() ? nullptr : &found->second;
+}
+
+Flow Rank::run_forward(std::size_t forward, std::optional<std::int64_t> microbatch) {
+  const std::int64_t key = microbatch.value_or(no_microbatch);
+  graphs_.erase(key);
+  const Forward& program = program_->forwards[forward];
+  for (const ValueId input : program.inputs)
+    leaf(input, OwnerClass::input);
+  log_->set_microbatch(microbatch);
+  log_->set_phase(Phase::forward);
+  log_->phase_border(true, std::nullopt);
+  Walk walk;
+  walk.forward = forward;
+  const Flow flow = run(walk, 0, program.statements.size());
+  log_->set_phase(Phase::forward);
+  // What something else holds too lives on by that: the caller's variable of it ends here.
+  walk.variables.keep_if([&](const Variable& variable) {
+    const bool is_root = program.root && variable.tensor.value == *program.root;
+    return is_root || ledger_.has_one_owner(variable.tensor.hold.storage());
+  });
+  log_->phase_border(false, std::nullopt);
+  log_->set_phase(Phase::setup);
+  Graph& graph = graphs_[key];
+  graph.forward = forward;
+  graph.variables = std::move(walk.variables);
+  return flow;
+}
+
+void Rank::drop_graph(std::optional<std::int64_t> microbatch) {
+  graphs_.erase(microbatch.value_or(no_microbatch));
+}
+
+void Rank::run_update() {
+  log_->set_phase(Phase::optimizer);
+  log_->set_microbatch(std::nullopt);
+  log_->phase_border(true, std::nullopt);
+  for (auto& [value, gradient] : leaf_grads_) {
+    const auto found = leaves_.find(value);
+    const ProgramValue& parameter = value_of(ValueId(value));
+    if (found == leaves_.end() || program_->buffers[parameter.buffer].role != BufferRole::param)
+      continue;
+    const std::uint32_t storage = found->second.hold.storage();
+    const Ring rate = constant_of(random_bits(options_.seed, leaf_stream + 1, value));
+    ledger_.set_element(storage, ledger_.element(storage) + rate * gradient.value);
+    ledger_.bump_version(storage);
+    log_->mutate(found->second.id, ledger_.number(storage));
+    log_->update(parameter.name, ledger_.version(storage));
+  }
+  leaf_grads_.clear();
+  log_->phase_border(false, std::nullopt);
+  log_->set_phase(Phase::setup);
+}
+
+void Rank::end_step() {
+  log_->set_phase(Phase::setup);
+  log_->set_microbatch(std::nullopt);
+  graphs_.clear();
+}
+
+}  // namespace remat

@@ -1,0 +1,233 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/program.hpp"
+#include "schedules/protocol.hpp"
+#include "sim/environment.hpp"
+#include "sim/event_log.hpp"
+#include "sim/frame.hpp"
+#include "sim/ledger.hpp"
+#include "sim/tape.hpp"
+
+namespace remat {
+
+/// What a simulated run was stopped by.
+struct SimulatedError {
+  std::string code;  // of protocols.md §1.2
+  std::string type;  // the exception's, as a real system would name it
+  std::string message;
+};
+
+/// How a stretch of statements ended.
+enum class Flow : std::uint8_t {
+  done,
+  stopped,  // early stop: the replay needs no more
+  failed    // an error was raised
+};
+
+/// A gradient contribution that reached a leaf.
+struct Contribution {
+  ValueId leaf{0};
+  Ring value;
+};
+
+struct RankOptions {
+  std::uint64_t seed = 0;
+  bool preserves_rng = true;
+  /// A dw half runs one graph task a group of parameters, as torch does, not one for all.
+  bool dw_task_per_group = true;
+};
+
+/// One rank at work: runs the program's forwards and their backwards under a protocol, op by op,
+/// with a ledger of storages, exact values and an autograd tape. It asks the protocol and carries
+/// out; it decides nothing that a protocol could. Source: protocols.md §2, observed-torch.md
+/// §1 to §3 and §8.
+class Rank : private SlotOwner {
+ public:
+  Rank(const Program& program, const Protocol& protocol, const RankOptions& options, EventLog& log);
+  ~Rank() override;
+
+  /// Parameters and other leaves come to be.
+  void set_up();
+  /// Runs the program's forward number `forward` as that of micro-batch `microbatch`.
+  Flow run_forward(std::size_t forward, std::optional<std::int64_t> microbatch);
+  /// backward() from the micro-batch's root.
+  Flow run_backward(std::optional<std::int64_t> microbatch, bool retain,
+                    std::optional<std::int64_t> group);
+  /// Gradients of the micro-batch's inputs alone; the graph stays for the other half.
+  Flow run_dx(std::optional<std::int64_t> microbatch, std::optional<std::int64_t> group);
+  /// Gradients of the parameters, from what dx left.
+  Flow run_dw(std::optional<std::int64_t> microbatch, std::optional<std::int64_t> group);
+  /// The micro-batch's graph and what is left of its variables go.
+  void drop_graph(std::optional<std::int64_t> microbatch);
+  /// An optimizer's step: every parameter with a gradient is written, the gradients go.
+  void run_update();
+  /// Everything of the step but parameters, gradients and the caller's inputs goes.
+  void end_step();
+
+  const std::optional<SimulatedError>& error() const { return error_; }
+  const std::vector<Contribution>& contributions() const { return contributions_; }
+  const Ledger& ledger() const { return ledger_; }
+  std::int64_t hook_calls() const { return hook_calls_; }
+  /// The most that one replay added to what was alive when it began.
+  std::int64_t replay_peak_bytes() const { return replay_peak_; }
+  std::int64_t n_replays(std::string_view unit) const;
+
+ private:
+  /// Where a walk's packs go.
+  enum class Packs : std::uint8_t { plain, holders, refills, silent };
+  /// One run of statements: a forward, a replay, or a reentrant region's replay.
+  struct Walk {
+    std::size_t forward = 0;
+    Environment variables;
+    Packs packs = Packs::plain;
+    std::uint32_t frame = 0;  // of holders and refills
+    ReplayKey key;
+    bool is_replay = false;
+    bool grad = true;
+    std::optional<std::uint32_t> cache_of;                     // frame whose policy applies
+    bool serves = false;                                       // … and in a replay of it
+    std::map<std::string, std::size_t, std::less<>> op_calls;  // for the cache
+    OwnerClass owner = OwnerClass::forward_tmp;
+  };
+  /// A gradient on its way.
+  struct Gradient {
+    Owned hold;
+    std::int64_t id = 0;
+    Ring value;
+  };
+  /// Roots and parameters of one graph task of a dw half.
+  struct ParamGroup {
+    std::vector<std::uint32_t> intermediates;
+    std::vector<ValueId> params;
+  };
+  /// One graph task: which nodes run, what reaches them.
+  struct GraphTask;
+  /// A forward whose graph is alive.
+  struct Graph {
+    std::size_t forward = 0;
+    Environment variables;
+    std::vector<ParamGroup> groups;  // once dx has run
+    // By node and output: what dx left for dw.
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Gradient> left_by_dx;
+    std::vector<NodeRef> held;  // the groups' intermediates
+  };
+
+  // rank.cpp
+  Flow fail(std::string_view code, std::string_view type, std::string message);
+  void release(SavedSlot& slot) override;
+  const ProgramValue& value_of(ValueId id) const { return program_->values[id]; }
+  Ring element_of(const Tensor& tensor) const;
+  ShownTensor shown(const Tensor& tensor, bool with_value = false) const;
+  Tensor leaf(ValueId value, OwnerClass owner);
+  Variable* find(Walk& walk, ValueId value);
+  Tensor tensor_of(Walk& walk, ValueId value, OwnerClass owner);
+  std::string slot_name(const SavedSlot& slot) const;
+  void free_frame(std::uint32_t frame);
+  std::uint32_t make_frame(Walk& walk, std::size_t at, const RegionBegin& region);
+  Graph* graph_of(std::optional<std::int64_t> microbatch);
+
+  // rank_walk.cpp
+  Flow run(Walk& walk, std::size_t begin, std::size_t end);
+  Flow run_op(Walk& walk, const OpStatement& op);
+  Flow run_kernel(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs);
+  Tensor make_output(Walk& walk, const OpStatement& op, ValueId output,
+                     const std::vector<Tensor>& made, bool& is_new);
+  void write_in_place(const OpStatement& op, const Tensor& target, Ring value);
+  /// How the old element and the new one combine where a write leaves a part of the storage alone.
+  struct PartialWrite {
+    Ring old_part;
+    Ring new_part;
+  };
+  static PartialWrite partial_write(std::uint64_t seed);
+  bool writes_a_part(const OpStatement& op) const;
+  Flow serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs, bool& served);
+  void remember(Walk& walk, const OpStatement& op, const std::vector<Tensor>& outputs);
+  void make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves,
+                 std::vector<Tensor>& outputs);
+  Edge edge_to(Walk& walk, ValueId input);
+  Ring draw();
+
+  // rank_regions.cpp
+  Flow run_region(Walk& walk, std::size_t at, const RegionBegin& region);
+  Flow run_plain_region(Walk& walk, std::size_t at, const RegionBegin& region);
+  Flow run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& region);
+  Flow save_inputs(Walk& walk, std::uint32_t frame, const RegionBegin& region);
+  Flow run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region);
+  Flow pack(Walk& walk, ValueId value, bool is_region_input, SavedSlot& slot);
+  Flow refill(Walk& walk, Tensor tensor, SavedSlot& slot);
+
+  // rank_replay.cpp
+  Flow unpack(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
+  Flow unpack_kept(SavedSlot& slot, Tensor& tensor);
+  Flow unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
+  Flow replay(std::uint32_t frame, const ReplayKey& key);
+  Flow fetch_inputs(Frame& frame, const ReplayKey& key, std::vector<Tensor>& inputs);
+  Flow check_captured(const Frame& frame, const RegionBegin& region);
+  Flow run_replay_body(std::uint32_t frame, const ReplayKey& key, std::vector<Tensor> inputs);
+  Flow judge_replay(Frame& frame, const ReplaySession& session);
+  const RegionBegin& region_of(std::size_t forward, std::size_t begin) const;
+
+  // rank_backward.cpp
+  Flow run_task(GraphTask& task);
+  Flow run_node(GraphTask& task, std::size_t place);
+  Flow run_op_node(GraphTask& task, std::size_t place);
+  void find_nodes(GraphTask& task);
+  static bool is_wanted(const GraphTask& task, const Edge& edge);
+  void send(GraphTask& task, const Edge& edge, Gradient gradient);
+  void add_gradient(std::optional<Gradient>& to, Gradient gradient);
+  void reach_leaf(ValueId leaf, Gradient gradient);
+  Gradient make_gradient(std::string_view maker, std::int64_t bytes, Ring value,
+                         const std::vector<std::int64_t>& inputs);
+  Gradient shared(const Gradient& gradient) const;
+  std::optional<Gradient> input_gradient(const Node& node,
+                                         const std::vector<std::optional<Gradient>>& outer,
+                                         std::size_t input, const std::vector<Tensor>& saved);
+  Ring derivative(const Node& node, std::size_t output, std::size_t input,
+                  const std::vector<Tensor>& saved) const;
+  void release_saves(Node& node);
+  Flow add_root(GraphTask& task, Graph& graph);
+  Flow finish_phase(Flow flow);
+
+  // rank_reentrant.cpp
+  Flow run_reentrant_node(GraphTask& task, std::size_t place);
+
+  // rank_split.cpp
+  void find_groups(Graph& graph, const GraphTask& dx);
+
+  const Program* program_;
+  const Protocol* protocol_;
+  RankOptions options_;
+  EventLog* log_;
+  Ledger ledger_;
+  Tape tape_;
+
+  std::map<std::uint32_t, Tensor> leaves_;        // by value
+  std::map<std::uint32_t, Owned> leaf_buffers_;   // by buffer
+  std::map<std::uint32_t, Gradient> leaf_grads_;  // by value
+  std::map<std::int64_t, Graph> graphs_;          // by micro-batch; none: -1
+  std::vector<std::unique_ptr<Frame>> frames_;
+  std::vector<std::uint32_t> free_frames_;
+  std::map<std::string, std::int64_t, std::less<>> invocations_;  // by region
+  std::map<std::string, std::int64_t, std::less<>> replays_;      // likewise
+  std::int64_t next_frame_ = 0;
+  std::int64_t next_tensor_ = 0;
+  std::int64_t next_plain_slot_ = 0;
+  std::int64_t next_task_ = 0;
+  std::int64_t rng_position_ = 0;
+  std::int64_t hook_calls_ = 0;
+  std::int64_t replay_peak_ = 0;
+  std::vector<Contribution> contributions_;
+  std::optional<SimulatedError> error_;
+};
+
+}  // namespace remat

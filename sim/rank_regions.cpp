@@ -1,0 +1,226 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "sim/rank.hpp"
+
+// Regions in forward, and where what they save goes.
+
+namespace remat {
+namespace {
+
+constexpr std::string_view stop_error = "_StopRecomputationError";
+
+std::string_view ended_by(Flow flow, const std::optional<SimulatedError>& error) {
+  if (flow == Flow::done) return "return";
+  return flow == Flow::stopped || !error ? stop_error : std::string_view(error->type);
+}
+
+}  // namespace
+
+const RegionBegin& Rank::region_of(std::size_t forward, std::size_t begin) const {
+  return std::get<RegionBegin>(program_->forwards[forward].statements[begin]);
+}
+
+Flow Rank::run_region(Walk& walk, std::size_t at, const RegionBegin& region) {
+  RegionMode mode = RegionMode::plain;
+  if (region.kind == RegionKind::checkpointed && walk.grad) {
+    mode = protocol_->region({.reentrant = region.reentrant, .early_stop = region.early_stop});
+  }
+  switch (mode) {
+    case RegionMode::plain:
+      return run_plain_region(walk, at, region);
+    case RegionMode::holders:
+      return run_checkpointed(walk, at, region);
+    case RegionMode::no_graph:
+      return run_reentrant(walk, at, region);
+  }
+  return Flow::done;
+}
+
+Flow Rank::run_plain_region(Walk& walk, std::size_t at, const RegionBegin& region) {
+  log_->push_unit(region.name, region.invocation);
+  log_->unit_begin(std::nullopt, false, false, false, std::nullopt);
+  const Flow flow = run(walk, at + 1, region.end);
+  log_->unit_end(std::nullopt, false, false, false, ended_by(flow, error_));
+  log_->pop_unit();
+  return flow;
+}
+
+Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& region) {
+  const std::uint32_t index = make_frame(walk, at, region);
+  Frame& frame = *frames_[index];
+  if (!walk.is_replay) {
+    frame.invocation = region.invocation ? *region.invocation : invocations_[region.name]++;
+  }
+  log_->push_unit(region.name, frame.invocation);
+  log_->unit_begin(frame.number, false, true, false, std::nullopt);
+  log_->frame_create(frame.number, frame.early_stop);
+  Flow flow = save_inputs(walk, index, region);
+  if (flow == Flow::done) {
+    const auto packs = std::exchange(walk.packs, Packs::holders);
+    const auto outer = std::exchange(walk.frame, index);
+    const auto cache_of = std::exchange(walk.cache_of, index);
+    const bool serves = std::exchange(walk.serves, false);
+    log_->body_begin(frame.number, walk.is_replay);
+    frame.rng_position = rng_position_;
+    flow = run(walk, at + 1, region.end);
+    walk.packs = packs;
+    walk.frame = outer;
+    walk.cache_of = cache_of;
+    walk.serves = serves;
+  }
+  frame.forward_done = true;
+  log_->unit_end(frame.number, false, true, false, ended_by(flow, error_));
+  log_->pop_unit();
+  if (frame.n_alive == 0) free_frame(index);
+  return flow;
+}
+
+/// The region's tensor arguments are kept as saved tensors, by the hooks around it.
+Flow Rank::save_inputs(Walk& walk, std::uint32_t index, const RegionBegin& region) {
+  std::vector<std::int64_t> ids;
+  ids.reserve(region.inputs.size());
+  for (const ValueId input : region.inputs) {
+    SavedSlot slot;
+    slot.is_region_input = true;
+    const Flow flow = pack(walk, input, true, slot);
+    frames_[index]->inputs.push_back(std::move(slot));
+    if (flow != Flow::done) return flow;
+    ids.push_back(tensor_of(walk, input, walk.owner).id);
+  }
+  Frame& frame = *frames_[index];
+  for (const ValueId captured : region.captured) {
+    frame.captured.push_back(tensor_of(walk, captured, OwnerClass::region_input));
+    frame.captured_versions.push_back(ledger_.version(frame.captured.back().hold.storage()));
+  }
+  for (const ValueId param : region.params) {
+    const Tensor tensor = tensor_of(walk, param, OwnerClass::param);
+    frame.param_versions.push_back(ledger_.version(tensor.hold.storage()));
+  }
+  log_->inputs_save(frame.number, ids, static_cast<std::int64_t>(region.captured.size()));
+  return Flow::done;
+}
+
+Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) {
+  auto call = std::make_unique<ReentrantCall>();
+  call->forward = walk.forward;
+  call->begin = at;
+  call->invocation = region.invocation ? *region.invocation : invocations_[region.name]++;
+  call->rng_position = rng_position_;
+  for (const ValueId captured : region.captured)
+    call->captured.push_back(tensor_of(walk, captured, OwnerClass::region_input));
+  NodeRef ref = tape_.make(tape_.next_seq());  // the node is older than its body
+  std::vector<Edge> edges;
+  edges.reserve(region.inputs.size());
+  bool requires_grad = false;
+  for (const ValueId input : region.inputs) {
+    edges.push_back(edge_to(walk, input));
+    requires_grad |= edges.back().node || edges.back().leaf;
+  }
+  log_->push_unit(region.name, call->invocation);
+  log_->unit_begin(std::nullopt, false, true, true, std::nullopt);
+  const bool grad = std::exchange(walk.grad, false);
+  Flow flow = run(walk, at + 1, region.end);
+  walk.grad = grad;
+  std::vector<SavedSlot> saves;
+  for (const ValueId input : region.inputs) {
+    if (flow != Flow::done || !requires_grad) break;
+    SavedSlot slot;
+    slot.is_region_input = true;
+    flow = pack(walk, input, true, slot);
+    saves.push_back(std::move(slot));
+  }
+  log_->unit_end(std::nullopt, false, true, true, ended_by(flow, error_));
+  log_->pop_unit();
+  if (!requires_grad) return flow;  // then its output does not either
+  Node& node = tape_[ref.index()];
+  node.reentrant = std::move(call);
+  node.edges = std::move(edges);
+  node.saves = std::move(saves);
+  node.n_outputs = static_cast<std::uint32_t>(region.outputs.size());
+  for (std::uint32_t j = 0; j < region.outputs.size(); ++j) {
+    Variable* variable = find(walk, region.outputs[j]);
+    if (variable == nullptr) continue;
+    variable->node = ref.shared();
+    variable->output = j;
+  }
+  return flow;
+}
+
+Flow Rank::pack(Walk& walk, ValueId value, bool is_region_input, SavedSlot& slot) {
+  if (walk.packs != Packs::silent) ++hook_calls_;
+  if (walk.packs == Packs::refills)
+    return refill(walk, tensor_of(walk, value, OwnerClass::recomputed), slot);
+  if (walk.packs == Packs::holders) {
+    Frame& frame = *frames_[walk.frame];
+    const Tensor tensor = tensor_of(walk, value, walk.owner);
+    slot.where = SavedSlot::Where::holder;
+    slot.frame = walk.frame;
+    slot.index = static_cast<std::uint32_t>(frame.holders.size());
+    frame.holders.push_back({true, value, element_of(tensor)});
+    ++frame.n_alive;
+    if (log_->is_on()) {
+      log_->pack(slot_name(slot), frame.number, slot.index, "checkpointed", true,
+                 shown(tensor, true));
+    }
+    return Flow::done;
+  }
+  slot.where = SavedSlot::Where::kept;
+  slot.kept =
+      tensor_of(walk, value, is_region_input ? OwnerClass::region_input : OwnerClass::outer_saved);
+  slot.version = ledger_.version(slot.kept.hold.storage());
+  if (walk.packs == Packs::silent) return Flow::done;
+  slot.number = next_plain_slot_++;
+  if (log_->is_on()) {
+    log_->pack(slot_name(slot), std::nullopt, std::nullopt,
+               is_region_input ? "unit_input" : "plain", false, shown(slot.kept, true));
+  }
+  return Flow::done;
+}
+
+/// A replay packs: the tensor goes where forward's holder of the same place can find it.
+Flow Rank::refill(Walk& walk, Tensor tensor, SavedSlot& slot) {
+  Frame& frame = *frames_[walk.frame];
+  ReplaySession& session = frame.session(walk.key);
+  // The replay's own graph keeps it too, until the replay is over.
+  slot.where = SavedSlot::Where::kept;
+  slot.kept = tensor.shared_as(OwnerClass::replay_tmp);
+  slot.version = ledger_.version(tensor.hold.storage());
+  const PackState state{.early_stop = frame.early_stop,
+                        .forward_done = frame.forward_done,
+                        .index = session.n_packed,
+                        .n_forward = static_cast<std::int64_t>(frame.holders.size())};
+  const PackDecision decision = protocol_->pack(state);
+  ++session.n_packed;
+  if (decision == PackDecision::pass) {
+    session.surplus_passed = true;
+    return Flow::done;
+  }
+  if (decision == PackDecision::too_many) {
+    return fail("E-MORE", "torch.utils.checkpoint.CheckpointError",
+                fmt::format("{}: the replay saves more than the {} tensors of forward",
+                            region_of(frame.forward, frame.begin).name, frame.holders.size()));
+  }
+  const auto index = static_cast<std::size_t>(state.index);
+  const Holder& holder = frame.holders[index];
+  const ProgramValue& packed = value_of(holder.value);
+  const ProgramValue& now = value_of(tensor.value);
+  log_->repack(frame.number, state.index, state.n_forward, walk.key, holder.alive,
+               shown(tensor, true));
+  if (holder.alive) {
+    session.metadata_equal &=
+        packed.layout.dtype == now.layout.dtype && packed.layout.shape == now.layout.shape;
+    if (protocol_->checks_values()) session.metadata_equal &= holder.element == element_of(tensor);
+    if (session.slots.size() < frame.holders.size()) session.slots.resize(frame.holders.size());
+    Refilled& filled = session.slots[index];
+    filled.version = slot.version;
+    filled.filled = true;
+    filled.tensor = std::move(tensor);
+  }
+  if (decision != PackDecision::store_and_stop) return Flow::done;
+  log_->early_stop(frame.number, walk.key, session.n_packed, state.n_forward);
+  return Flow::stopped;
+}
+
+}  // namespace remat

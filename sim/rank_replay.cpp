@@ -1,0 +1,203 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/rank.hpp"
+
+// Slots asked for, and the replays that this starts.
+
+namespace remat {
+
+Flow Rank::unpack(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {
+  return slot.where == SavedSlot::Where::holder ? unpack_holder(slot, key, tensor)
+                                                : unpack_kept(slot, tensor);
+}
+
+Flow Rank::unpack_kept(SavedSlot& slot, Tensor& tensor) {
+  const bool is_shown = slot.number >= 0;
+  const std::string name = is_shown && log_->is_on() ? slot_name(slot) : std::string();
+  if (is_shown) {
+    ++hook_calls_;
+    log_->unpack_begin(name, std::nullopt, std::nullopt);
+  }
+  const KeptThing thing = slot.is_region_input ? KeptThing::region_input : KeptThing::saved_tensor;
+  const std::uint32_t now = ledger_.version(slot.kept.hold.storage());
+  if (now != slot.version && protocol_->checks_version_of(thing)) {
+    if (is_shown)
+      log_->unpack_error(name, std::nullopt, std::nullopt, "E-MUTATED", "builtins.RuntimeError");
+    return fail("E-MUTATED", "builtins.RuntimeError",
+                fmt::format("'{}', saved for backward, has been modified by an inplace operation: "
+                            "it is at version {}, saved at {}",
+                            value_of(slot.kept.value).name, now, slot.version));
+  }
+  tensor = slot.kept.shared_as(OwnerClass::outer_saved);
+  if (is_shown) log_->unpack(name, std::nullopt, std::nullopt, false, shown(tensor, true));
+  return Flow::done;
+}
+
+Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {
+  Frame& frame = *frames_[slot.frame];
+  const std::string name = log_->is_on() ? slot_name(slot) : std::string();
+  log_->unpack_begin(name, frame.number, key);
+  ++hook_calls_;
+  const auto refuse = [&](std::string_view code, std::string what) {
+    log_->unpack_error(name, frame.number, key, code, "torch.utils.checkpoint.CheckpointError");
+    return fail(code, "torch.utils.checkpoint.CheckpointError",
+                fmt::format("slot {} of {}: {}", slot_name(slot),
+                            region_of(frame.forward, frame.begin).name, what));
+  };
+  for (;;) {
+    const ReplaySession& session = frame.session(key);
+    const Refilled* filled =
+        slot.index < session.slots.size() ? &session.slots[slot.index] : nullptr;
+    const SlotState state{.replayed = session.replayed,
+                          .filled = filled != nullptr && filled->filled,
+                          .handed_out = filled != nullptr && filled->handed_out};
+    switch (protocol_->unpack(state)) {
+      case UnpackDecision::replay:
+        if (const Flow flow = replay(slot.frame, key); flow != Flow::done) return flow;
+        continue;
+      case UnpackDecision::twice:
+        return refuse("E-TWICE", "already unpacked once in this session");
+      case UnpackDecision::never_filled:
+        return refuse("E-SLOT-EMPTY", "the replay did not reach it");
+      case UnpackDecision::hand_out:
+        break;
+    }
+    break;
+  }
+  Refilled& filled = frame.session(key).slots[slot.index];
+  const std::uint32_t now = ledger_.version(filled.tensor.hold.storage());
+  if (now != filled.version && protocol_->checks_version_of(KeptThing::refilled)) {
+    return refuse("E-SLOT-STALE", fmt::format("it was overwritten after the replay filled it "
+                                              "(version {} to {})",
+                                              filled.version, now));
+  }
+  filled.handed_out = true;
+  tensor = std::move(filled.tensor);
+  log_->unpack(name, frame.number, key, true, shown(tensor, true));
+  return Flow::done;
+}
+
+Flow Rank::replay(std::uint32_t index, const ReplayKey& key) {
+  Frame& frame = *frames_[index];
+  std::vector<Tensor> inputs;
+  log_->inputs_unpack_begin(frame.number);
+  if (const Flow flow = fetch_inputs(frame, key, inputs); flow != Flow::done) return flow;
+  const std::int64_t before = ledger_.live().total;
+  const Flow flow = run_replay_body(index, key, std::move(inputs));
+  replay_peak_ = std::max(replay_peak_, ledger_.recent_peak() - before);
+  if (flow == Flow::failed) return flow;
+  ReplaySession& session = frame.session(key);
+  session.replayed = true;
+  return judge_replay(frame, session);
+}
+
+Flow Rank::fetch_inputs(Frame& frame, const ReplayKey& key, std::vector<Tensor>& inputs) {
+  const RegionBegin& region = region_of(frame.forward, frame.begin);
+  if (const Flow flow = check_captured(frame, region); flow != Flow::done) return flow;
+  std::vector<std::int64_t> ids;
+  for (SavedSlot& slot : frame.inputs) {
+    Tensor tensor;
+    if (const Flow flow = unpack(slot, key, tensor); flow != Flow::done) return flow;
+    const std::int64_t from = std::exchange(tensor.id, next_tensor_++);
+    log_->hook_detach("get_inputs", from, shown(tensor));
+    ids.push_back(tensor.id);
+    inputs.push_back(std::move(tensor));
+  }
+  log_->inputs_unpack(frame.number, ids);
+  return Flow::done;
+}
+
+/// Strict: what the body reads past its arguments has not been written either.
+Flow Rank::check_captured(const Frame& frame, const RegionBegin& region) {
+  if (!protocol_->checks_version_of(KeptThing::captured)) return Flow::done;
+  const auto written = [&](ValueId value) {
+    return fail("E-MUTATED", "builtins.RuntimeError",
+                fmt::format("{}: '{}' was written between its forward and its replay", region.name,
+                            value_of(value).name));
+  };
+  for (std::size_t i = 0; i < frame.captured.size(); ++i) {
+    if (ledger_.version(frame.captured[i].hold.storage()) != frame.captured_versions[i])
+      return written(region.captured[i]);
+  }
+  for (std::size_t i = 0; i < region.params.size(); ++i) {
+    const Tensor tensor = const_cast<Rank*>(this)->leaf(region.params[i], OwnerClass::param);
+    if (ledger_.version(tensor.hold.storage()) != frame.param_versions[i])
+      return written(region.params[i]);
+  }
+  return Flow::done;
+}
+
+Flow Rank::run_replay_body(std::uint32_t index, const ReplayKey& key, std::vector<Tensor> inputs) {
+  Frame& frame = *frames_[index];
+  const RegionBegin& region = region_of(frame.forward, frame.begin);
+  Walk walk;
+  walk.forward = frame.forward;
+  walk.packs = Packs::refills;
+  walk.frame = index;
+  walk.key = key;
+  walk.is_replay = true;
+  walk.cache_of = index;
+  walk.serves = true;
+  walk.owner = OwnerClass::replay_tmp;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    walk.variables.set(region.inputs[i], {{inputs[i].hold.shared_as(OwnerClass::replay_tmp),
+                                           region.inputs[i], inputs[i].id},
+                                          {},
+                                          0});
+  inputs.clear();
+  for (const Tensor& captured : frame.captured)
+    walk.variables.set(captured.value, {captured.shared_as(OwnerClass::replay_tmp), {}, 0});
+
+  ++replays_[region.name];
+  const Phase phase = log_->phase();
+  const std::int64_t rng = rng_position_;
+  log_->push_unit(region.name, frame.invocation);
+  log_->set_phase(Phase::replay);
+  log_->unit_begin(frame.number, true, true, false, key);
+  ledger_.begin_peak();
+  if (region.preserves_rng && options_.preserves_rng && rng_position_ != frame.rng_position) {
+    rng_position_ = frame.rng_position;
+    log_->rng_set(rng_position_);
+  }
+  log_->body_begin(frame.number, true);
+  const Flow flow = run(walk, frame.begin + 1, region.end);
+  walk.variables.clear();
+  if (region.preserves_rng && options_.preserves_rng && rng_position_ != rng) {
+    rng_position_ = rng;
+    log_->rng_set(rng);
+  }
+  const std::string_view ended = flow == Flow::done      ? "return"
+                                 : flow == Flow::stopped ? "_StopRecomputationError"
+                                                         : std::string_view(error_->type);
+  log_->unit_end(frame.number, true, true, false, ended);
+  log_->set_phase(phase);
+  log_->pop_unit();
+  return flow;
+}
+
+Flow Rank::judge_replay(Frame& frame, const ReplaySession& session) {
+  const ReplayEnd end{.n_forward = static_cast<std::int64_t>(frame.holders.size()),
+                      .n_replay = session.n_packed,
+                      .metadata_equal = session.metadata_equal,
+                      .surplus_passed = session.surplus_passed};
+  const ReplayFault fault = protocol_->replay_ended(end);
+  log_->determinism_check(frame.number, fault == ReplayFault::none, end.n_forward, end.n_replay);
+  const std::string& name = region_of(frame.forward, frame.begin).name;
+  switch (fault) {
+    case ReplayFault::none:
+      return Flow::done;
+    case ReplayFault::count:
+      return fail("E-COUNT", "torch.utils.checkpoint.CheckpointError",
+                  fmt::format("{}: forward saved {} tensors, the replay {}", name, end.n_forward,
+                              end.n_replay));
+    case ReplayFault::metadata:
+      return fail("E-META", "torch.utils.checkpoint.CheckpointError",
+                  fmt::format("{}: the replay saved other tensors than forward", name));
+  }
+  return Flow::done;
+}
+
+}  // namespace remat

@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <utility>
+
+#include "sim/graph_task.hpp"
+#include "sim/rank.hpp"
+
+// The two halves of a backward: dx, then dw by groups of parameters (observed-torch.md §3, §8 R7).
+
+namespace remat {
+
+Flow Rank::run_dx(std::optional<std::int64_t> microbatch, std::optional<std::int64_t> group) {
+  log_->set_microbatch(microbatch);
+  log_->set_phase(Phase::backward_input);
+  log_->phase_border(true, true);
+  Graph* graph = graph_of(microbatch);
+  if (graph == nullptr) {
+    return finish_phase(
+        fail("E-GRAD-NONE", "builtins.RuntimeError", "dx before the micro-batch's forward"));
+  }
+  const std::vector<ValueId>& inputs = program_->forwards[graph->forward].inputs;
+  if (inputs.empty()) return finish_phase(Flow::done);  // a first stage: dw does it all
+  GraphTask task;
+  task.key = group ? ReplayKey{ReplayKey::Kind::group, *group}
+                   : ReplayKey{ReplayKey::Kind::graph_task, next_task_};
+  task.retain = true;
+  task.targets = inputs;
+  log_->set_graph_task(next_task_++);
+  Flow flow = add_root(task, *graph);
+  if (flow == Flow::done) {
+    find_nodes(task);
+    find_groups(*graph, task);
+    task.leaves_for_dw = graph;
+    flow = run_task(task);
+  }
+  return finish_phase(flow);
+}
+
+/// Parameters that meet at the same nodes of dx's own graph belong together; so do those whose
+/// meeting points overlap.
+void Rank::find_groups(Graph& graph, const GraphTask& dx) {
+  std::vector<std::vector<std::size_t>> users(dx.nodes.size());  // place → places that feed on it
+  for (std::size_t place = 0; place < dx.nodes.size(); ++place) {
+    for (const Edge& edge : tape_[dx.nodes[place].index()].edges)
+      if (edge.node) users[*dx.places.find(edge.node.index())].push_back(place);
+  }
+  for (const ValueId param : program_->parameters) {
+    std::vector<std::size_t> open;
+    for (std::size_t place = 0; place < dx.nodes.size(); ++place) {
+      const std::vector<Edge>& edges = tape_[dx.nodes[place].index()].edges;
+      if (std::any_of(edges.begin(), edges.end(),
+                      [&](const Edge& edge) { return edge.leaf == param; }))
+        open.push_back(place);
+    }
+    std::vector<std::uint32_t> meets;
+    std::vector<bool> seen(dx.nodes.size(), false);
+    for (std::size_t next = 0; next < open.size(); ++next) {
+      const std::size_t place = open[next];
+      if (seen[place]) continue;
+      seen[place] = true;
+      if (dx.runs[place]) {
+        meets.push_back(dx.nodes[place].index());
+      } else {
+        open.insert(open.end(), users[place].begin(), users[place].end());
+      }
+    }
+    if (meets.empty()) continue;
+    const auto shares = [&](const ParamGroup& group) {
+      return std::any_of(meets.begin(), meets.end(), [&](std::uint32_t node) {
+        return std::find(group.intermediates.begin(), group.intermediates.end(), node) !=
+               group.intermediates.end();
+      });
+    };
+    auto group = std::find_if(graph.groups.begin(), graph.groups.end(), shares);
+    if (group == graph.groups.end()) {
+      graph.groups.emplace_back();
+      group = graph.groups.end() - 1;
+    }
+    group->params.push_back(param);
+    for (const std::uint32_t node : meets) {
+      if (std::find(group->intermediates.begin(), group->intermediates.end(), node) !=
+          group->intermediates.end())
+        continue;
+      group->intermediates.push_back(node);
+      graph.held.emplace_back(tape_, node);
+    }
+  }
+}
+
+Flow Rank::run_dw(std::optional<std::int64_t> microbatch, std::optional<std::int64_t> group_key) {
+  Graph* graph = graph_of(microbatch);
+  if (graph != nullptr && program_->forwards[graph->forward].inputs.empty())
+    return run_backward(microbatch, false, group_key);
+  log_->set_microbatch(microbatch);
+  log_->set_phase(Phase::backward_weight);
+  log_->phase_border(true, false);
+  if (graph == nullptr) {
+    return finish_phase(
+        fail("E-GRAD-NONE", "builtins.RuntimeError", "dw before the micro-batch's forward"));
+  }
+  std::vector<ParamGroup> groups = std::exchange(graph->groups, {});
+  if (!options_.dw_task_per_group && groups.size() > 1) {
+    for (std::size_t i = 1; i < groups.size(); ++i) {
+      ParamGroup& first = groups.front();
+      first.params.insert(first.params.end(), groups[i].params.begin(), groups[i].params.end());
+      first.intermediates.insert(first.intermediates.end(), groups[i].intermediates.begin(),
+                                 groups[i].intermediates.end());
+    }
+    groups.resize(1);
+  }
+  Flow flow = Flow::done;
+  for (const ParamGroup& group : groups) {
+    GraphTask task;
+    task.key = group_key ? ReplayKey{ReplayKey::Kind::group, *group_key}
+                         : ReplayKey{ReplayKey::Kind::graph_task, next_task_};
+    task.targets = group.params;
+    log_->set_graph_task(next_task_++);
+    for (const std::uint32_t node : group.intermediates) {
+      for (std::uint32_t j = 0; j < tape_[node].n_outputs; ++j) {
+        const auto left = graph->left_by_dx.find({node, j});
+        if (left == graph->left_by_dx.end()) continue;
+        task.roots.push_back({NodeRef(tape_, node), j, std::move(left->second)});
+        graph->left_by_dx.erase(left);
+      }
+    }
+    find_nodes(task);
+    flow = run_task(task);
+    if (flow != Flow::done) break;
+  }
+  graph->left_by_dx.clear();
+  graph->held.clear();
+  return finish_phase(flow);
+}
+
+}  // namespace remat

@@ -1,0 +1,274 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/op_values.hpp"
+#include "model/random_bits.hpp"
+#include "sim/rank.hpp"
+
+// Statement by statement: ops, what they make, and the nodes that autograd gets for them.
+
+namespace remat {
+namespace {
+
+constexpr std::uint64_t draw_stream = 0x64726177ULL;
+constexpr std::uint64_t partial_write_stream = 0x7061727469616cULL;
+
+/// The in-place op writes the whole storage, so nothing of the old element stays.
+bool covers(const Program& program, ValueId value) {
+  const ProgramValue& target = program.values[value];
+  return element_count(target.layout.shape) * element_bytes(target.layout.dtype) >=
+         program.buffers[target.buffer].bytes;
+}
+
+}  // namespace
+
+Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
+  const std::vector<Statement>& statements = program_->forwards[walk.forward].statements;
+  for (std::size_t at = begin; at < end; ++at) {
+    const Statement& statement = statements[at];
+    Flow flow = Flow::done;
+    if (const auto* op = std::get_if<OpStatement>(&statement)) {
+      flow = run_op(walk, *op);
+    } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
+      flow = run_region(walk, at, *region);
+      at = region->end;
+    } else if (const auto* gone = std::get_if<Release>(&statement)) {
+      for (const ValueId value : gone->values)
+        walk.variables.erase(value);
+    } else if (const auto* effect = std::get_if<SideEffect>(&statement)) {
+      log_->side_effect(effect->name);
+    } else if (const auto* raise = std::get_if<Raise>(&statement)) {
+      const bool raises = raise->runs == Raise::Runs::always ||
+                          (raise->runs == Raise::Runs::replay) == walk.is_replay;
+      if (raises) flow = fail("E-USER", raise->type, "raised by the region's own code");
+    } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
+      if (branch->in_replay != walk.is_replay) at = branch->end - 1;
+    } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
+      const bool grad = std::exchange(walk.grad, false);
+      flow = run(walk, at + 1, off->end);
+      walk.grad = grad;
+      at = off->end - 1;
+    }
+    if (flow != Flow::done) return flow;
+  }
+  return Flow::done;
+}
+
+Ring Rank::draw() {
+  log_->rng(rng_position_);
+  return constant_of(
+      random_bits(options_.seed, draw_stream, static_cast<std::uint64_t>(rng_position_++)));
+}
+
+Flow Rank::run_op(Walk& walk, const OpStatement& op) {
+  const Phase phase = log_->phase();
+  if (op.by_caller) log_->set_phase(Phase::setup);
+  std::vector<SavedSlot> saves;
+  const bool tapes = op.makes_node && walk.grad;
+  const auto pack_those = [&](bool after_op) {
+    for (const Save& save : op.saves) {
+      if (!tapes || save.after_op != after_op) continue;
+      SavedSlot slot;
+      slot.factor = save.factor;
+      const Flow flow = pack(walk, save.value, false, slot);
+      if (flow != Flow::done) return flow;
+      saves.push_back(std::move(slot));
+    }
+    return Flow::done;
+  };
+  Flow flow = pack_those(false);
+  std::vector<Tensor> outputs;
+  bool served = false;
+  if (flow == Flow::done && walk.cache_of && protocol_->serves_kept_ops())
+    flow = serve(walk, op, outputs, served);
+  if (flow == Flow::done && !served) {
+    flow = run_kernel(walk, op, outputs);
+    if (flow == Flow::done && walk.cache_of && protocol_->serves_kept_ops() && !walk.serves)
+      remember(walk, op, outputs);
+  }
+  if (flow == Flow::done) {
+    for (const Tensor& output : outputs)
+      walk.variables.set(output.value, {output.shared_as(walk.owner), {}, 0});
+    flow = pack_those(true);
+  }
+  if (flow == Flow::done && tapes) make_node(walk, op, std::move(saves), outputs);
+  for (SavedSlot& slot : saves)
+    release(slot);
+  if (op.by_caller) log_->set_phase(phase);
+  return flow;
+}
+
+Flow Rank::run_kernel(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs) {
+  std::vector<Ring> inputs;
+  std::vector<std::int64_t> input_ids;
+  inputs.reserve(op.inputs.size());
+  input_ids.reserve(op.inputs.size());
+  for (const ValueId input : op.inputs) {
+    const Tensor tensor = tensor_of(walk, input, walk.owner);
+    inputs.push_back(element_of(tensor));
+    input_ids.push_back(tensor.id);
+  }
+  std::vector<Ring> values(op.outputs.size());
+  const Ring drawn = op.kind->draws ? draw() : Ring();
+  OpValues(*op.kind, op.seed).evaluate(inputs, drawn, values);
+  for (std::size_t j = 0; j < op.outputs.size(); ++j) {
+    bool is_new = false;
+    Tensor output = make_output(walk, op, op.outputs[j], outputs, is_new);
+    if (op.writes && j == 0) {
+      write_in_place(op, output, values[0]);
+    } else if (is_new) {
+      ledger_.set_element(output.hold.storage(),
+                          values[j] * inverse(value_of(output.value).constant));
+    }
+    outputs.push_back(std::move(output));
+  }
+  log_->spend(op.cost);
+  if (log_->is_on()) {
+    std::vector<ShownTensor> shown_outputs;
+    shown_outputs.reserve(outputs.size());
+    for (const Tensor& output : outputs)
+      shown_outputs.push_back(shown(output));
+    log_->op(op.name, input_ids, shown_outputs, op.cost);
+    if (op.writes && !outputs.empty())
+      log_->mutate(outputs[0].id, ledger_.number(outputs[0].hold.storage()));
+  }
+  return Flow::done;
+}
+
+/// The output lies on an input's storage, on that of an output before it, or on a new one.
+Tensor Rank::make_output(Walk& walk, const OpStatement& op, ValueId output,
+                         const std::vector<Tensor>& made, bool& is_new) {
+  const BufferId buffer = value_of(output).buffer;
+  for (const ValueId input : op.inputs) {
+    if (value_of(input).buffer != buffer) continue;
+    const Tensor base = tensor_of(walk, input, walk.owner);
+    return {base.hold.shared_as(walk.owner), output, next_tensor_++};
+  }
+  for (const Tensor& earlier : made) {
+    if (value_of(earlier.value).buffer == buffer)
+      return {earlier.hold.shared_as(walk.owner), output, next_tensor_++};
+  }
+  is_new = true;
+  const std::uint32_t storage =
+      ledger_.allocate(program_->buffers[buffer].bytes, BufferRole::none, op.name);
+  return {Owned(ledger_, storage, walk.owner), output, next_tensor_++};
+}
+
+void Rank::write_in_place(const OpStatement& op, const Tensor& target, Ring value) {
+  const std::uint32_t storage = target.hold.storage();
+  const Ring written = value * inverse(value_of(target.value).constant);
+  ledger_.set_element(storage, covers(*program_, target.value)
+                                   ? written
+                                   : partial_write(op.seed).old_part * ledger_.element(storage) +
+                                         partial_write(op.seed).new_part * written);
+  ledger_.bump_version(storage);
+}
+
+Rank::PartialWrite Rank::partial_write(std::uint64_t seed) {
+  return {constant_of(random_bits(seed, partial_write_stream, 0)),
+          constant_of(random_bits(seed, partial_write_stream, 1))};
+}
+
+bool Rank::writes_a_part(const OpStatement& op) const {
+  return op.writes && !covers(*program_, op.outputs.front());
+}
+
+/// A replay meets an op: is it served from the policy's cache?
+Flow Rank::serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs, bool& served) {
+  if (!walk.serves) return Flow::done;
+  Frame& frame = *frames_[*walk.cache_of];
+  const std::size_t call = walk.op_calls[op.name]++;
+  const auto found = frame.cache.find(op.name);
+  CacheEntry* entry =
+      found == frame.cache.end() || call >= found->second.size() ? nullptr : &found->second[call];
+  CacheState state{.exists = entry != nullptr};
+  if (entry != nullptr) {
+    state.kept = entry->kept;
+    state.consumed = entry->consumed;
+    for (std::size_t i = 0; i < entry->outputs.size(); ++i) {
+      const std::uint32_t storage = entry->outputs[i].hold.storage();
+      state.written_since |= ledger_.version(storage) != entry->versions[i];
+    }
+  }
+  const std::string which = fmt::format("call {} of {}", call, op.name);
+  switch (protocol_->cached_op(state)) {
+    case CacheDecision::run:
+      return Flow::done;
+    case CacheDecision::no_entry:
+      return fail("E-CACHE-MISS", "builtins.RuntimeError",
+                  which + " encountered during backward but not found in storage");
+    case CacheDecision::consumed:
+      return fail("E-TWICE", "builtins.RuntimeError",
+                  which + ": trying to backward an extra time through a selective region");
+    case CacheDecision::written:
+      return fail("E-MUTATED", "builtins.RuntimeError",
+                  which + ": its kept output has been written since");
+    case CacheDecision::serve:
+      break;
+  }
+  served = true;
+  entry->consumed = true;
+  std::vector<std::int64_t> ids;
+  ids.reserve(entry->outputs.size());
+  for (Tensor& kept : entry->outputs) {
+    ids.push_back(kept.id);
+    outputs.push_back(kept.shared_as(walk.owner));
+  }
+  log_->sac_hit(frame.number, op.name, static_cast<std::int64_t>(call), ids);
+  entry->outputs.clear();
+  return Flow::done;
+}
+
+/// Forward ran an op under a selective policy: what does it keep?
+void Rank::remember(Walk& walk, const OpStatement& op, const std::vector<Tensor>& outputs) {
+  Frame& frame = *frames_[*walk.cache_of];
+  std::vector<CacheEntry>& calls = frame.cache[op.name];
+  CacheEntry& entry = calls.emplace_back();
+  entry.kept = op.kept;
+  std::vector<std::int64_t> ids;
+  ids.reserve(outputs.size());
+  for (const Tensor& output : outputs) {
+    ids.push_back(output.id);
+    if (!op.kept) continue;
+    entry.outputs.push_back(output.shared_as(OwnerClass::sac_cache));
+    entry.versions.push_back(ledger_.version(output.hold.storage()));
+  }
+  log_->sac_decide(frame.number, op.name, static_cast<std::int64_t>(calls.size()) - 1, op.kept,
+                   ids);
+}
+
+Edge Rank::edge_to(Walk& walk, ValueId input) {
+  const ProgramValue& value = value_of(input);
+  if (!value.floating || !value.requires_grad) return {};
+  const Variable* variable = find(walk, input);
+  if (variable == nullptr) return {{}, 0, input};
+  if (!variable->node) return {};
+  return {variable->node.shared(), variable->output, std::nullopt};
+}
+
+void Rank::make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves,
+                     std::vector<Tensor>& outputs) {
+  std::vector<Edge> edges;
+  edges.reserve(op.inputs.size());
+  bool leads_anywhere = !saves.empty();
+  for (const ValueId input : op.inputs) {
+    edges.push_back(edge_to(walk, input));
+    leads_anywhere |= edges.back().node || edges.back().leaf;
+  }
+  if (!leads_anywhere) return;  // nothing in it requires grad after all
+  NodeRef ref = tape_.make(tape_.next_seq());
+  Node& node = tape_[ref.index()];
+  node.op = &op;
+  node.n_outputs = static_cast<std::uint32_t>(op.outputs.size());
+  node.saves = std::move(saves);
+  node.edges = std::move(edges);
+  for (std::uint32_t j = 0; j < outputs.size(); ++j) {
+    Variable* variable = find(walk, outputs[j].value);
+    if (variable == nullptr || !value_of(outputs[j].value).floating) continue;
+    variable->node = ref.shared();
+    variable->output = j;
+  }
+}
+
+}  // namespace remat

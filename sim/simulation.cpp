@@ -1,0 +1,156 @@
+#include "sim/simulation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/errors.hpp"
+
+namespace remat {
+namespace {
+
+/// For each step, whether it is the last that needs its micro-batch's graph.
+std::vector<bool> last_uses(const PhaseOrder& order) {
+  std::vector<bool> last(order.size(), false);
+  std::map<std::int64_t, bool> needed_later;
+  for (std::size_t at = order.size(); at-- > 0;) {
+    bool& needed = needed_later[order[at].microbatch.value_or(-1)];
+    switch (order[at].kind) {
+      case PhaseStep::Kind::backward:
+      case PhaseStep::Kind::dx:
+      case PhaseStep::Kind::dw:
+        last[at] = !needed;
+        needed = true;
+        break;
+      case PhaseStep::Kind::forward:
+        needed = false;
+        break;
+      default:
+        break;
+    }
+  }
+  return last;
+}
+
+/// Does what the order says, until its end or the first error.
+class Loop {
+ public:
+  Loop(const Simulation& simulation, const Protocol& protocol, Trace* trace)
+      : simulation_(&simulation),
+        log_(trace, *simulation.program),
+        rank_(*simulation.program, protocol, simulation.rank, log_) {}
+
+  void begin(const std::string& expect_json) { log_.header(simulation_->config_json, expect_json); }
+
+  SimulationResult run() {
+    rank_.set_up();
+    SimulationResult result;
+    const PhaseOrder& order = *simulation_->order;
+    const std::vector<bool> is_last = last_uses(order);
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      const Flow flow = run(order[at], result);
+      REMAT_INVARIANT(flow != Flow::stopped);
+      if (flow != Flow::done) break;
+      if (is_last[at]) rank_.drop_graph(order[at].microbatch);
+    }
+    result.error = rank_.error();
+    result.error_seq = log_.seq() - 2;  // before the phase's end
+    result.end = log_.now();
+    result.at_peak = rank_.ledger().at_peak();
+    result.replay_peak_bytes = rank_.replay_peak_bytes();
+    result.hook_calls = rank_.hook_calls();
+    result.contributions = rank_.contributions();
+    return result;
+  }
+
+ private:
+  Flow run(const PhaseStep& step, SimulationResult& result) {
+    switch (step.kind) {
+      case PhaseStep::Kind::step_begin:
+        log_.step(true, step_);
+        return Flow::done;
+      case PhaseStep::Kind::step_end:
+        rank_.end_step();
+        log_.step(false, step_++);
+        return Flow::done;
+      case PhaseStep::Kind::forward: {
+        const Flow flow = rank_.run_forward(step.forward, step.microbatch);
+        result.resident_bytes = rank_.ledger().live().total;
+        result.resident_by_forward.push_back(result.resident_bytes);
+        return flow;
+      }
+      case PhaseStep::Kind::backward:
+        return rank_.run_backward(step.microbatch, step.retain, step.group);
+      case PhaseStep::Kind::dx:
+        return rank_.run_dx(step.microbatch, step.group);
+      case PhaseStep::Kind::dw:
+        return rank_.run_dw(step.microbatch, step.group);
+      case PhaseStep::Kind::update:
+        rank_.run_update();
+        return Flow::done;
+    }
+    return Flow::done;
+  }
+
+  const Simulation* simulation_;
+  EventLog log_;
+  Rank rank_;
+  std::int64_t step_ = 0;
+};
+
+/// The multiset of contributions to each leaf, as an `expect` has it: {"w":[…],…}.
+std::map<std::string, std::vector<std::uint64_t>> by_leaf(
+    const Program& program, const std::vector<Contribution>& contributions) {
+  std::map<std::string, std::vector<std::uint64_t>> sums;
+  for (const Contribution& contribution : contributions)
+    sums[program.values[contribution.leaf].name].push_back(contribution.value.value());
+  for (auto& [name, values] : sums)
+    std::sort(values.begin(), values.end());
+  return sums;
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') out += '\\';
+    out += letter;
+  }
+  return out + "\"";
+}
+
+std::string expect_json(const std::map<std::string, std::vector<std::uint64_t>>& gradients) {
+  std::string json = "{\"gradients\":{";
+  for (const auto& [name, values] : gradients) {
+    if (json.back() != '{') json += ",";
+    json += quoted(name) + ":[";
+    for (const std::uint64_t value : values)
+      json += (json.back() == '[' ? "" : ",") + std::to_string(value);
+    json += "]";
+  }
+  return json + "}}";
+}
+
+bool has_one_step(const PhaseOrder& order) {
+  return std::count_if(order.begin(), order.end(), [](const PhaseStep& step) {
+           return step.kind == PhaseStep::Kind::step_begin;
+         }) <= 1;
+}
+
+}  // namespace
+
+SimulationResult simulate(const Simulation& simulation, Trace& trace) {
+  const auto plain = make_protocol("none", simulation.options);
+  const auto protocol = make_protocol(simulation.protocol, simulation.options);
+  REMAT_INVARIANT(protocol != nullptr);
+  const SimulationResult reference = Loop(simulation, *plain, nullptr).run();
+  const auto expected = by_leaf(*simulation.program, reference.contributions);
+  // One list of gradients is all that `expect` has room for: with several steps each has its own.
+  const bool tells = !reference.error && has_one_step(*simulation.order);
+  Loop loop(simulation, *protocol, &trace);
+  loop.begin(tells ? expect_json(expected) : "{}");
+  SimulationResult result = loop.run();
+  if (!reference.error && !result.error)
+    result.gradients_match = by_leaf(*simulation.program, result.contributions) == expected;
+  return result;
+}
+
+}  // namespace remat

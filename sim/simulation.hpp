@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/phase_order.hpp"
+#include "model/program.hpp"
+#include "schedules/registry.hpp"
+#include "sim/rank.hpp"
+#include "traces/trace.hpp"
+
+namespace remat {
+
+/// A program, what the training loop does with it, and the protocol that it is run under.
+struct Simulation {
+  const Program* program = nullptr;
+  const PhaseOrder* order = nullptr;
+  std::string protocol = "none";
+  ProtocolOptions options;
+  RankOptions rank;
+  std::string config_json = "{}";  // of the trace's header
+};
+
+struct SimulationResult {
+  std::optional<SimulatedError> error;
+  std::int64_t error_seq = 0;
+  Instant end;
+  LiveBytes at_peak;
+  /// Alive at the end of the last forward phase.
+  std::int64_t resident_bytes = 0;
+  std::vector<std::int64_t> resident_by_forward;  // at the end of each forward phase
+  std::int64_t replay_peak_bytes = 0;
+  std::int64_t hook_calls = 0;
+  std::vector<Contribution> contributions;  // gradients in the order in which they reached leaves
+  /// The gradients are those of the run that checkpoints nothing; none where that one fails.
+  std::optional<bool> gradients_match;
+};
+
+/// Runs it, and first the same program under no protocol, whose gradients are the reference. The
+/// trace gets the reference in its header's `expect`.
+SimulationResult simulate(const Simulation& simulation, Trace& trace);
+
+}  // namespace remat

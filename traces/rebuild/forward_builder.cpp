@@ -1,0 +1,304 @@
+#include "traces/rebuild/forward_builder.hpp"
+
+#include <algorithm>
+
+namespace remat {
+
+void ForwardBuilder::observe(const EventView& event) {
+  switch (event.kind()) {
+    case Kind::unit_begin:
+      begin_unit(event);
+      break;
+    case Kind::unit_end:
+      end_unit();
+      break;
+    case Kind::frame_create:
+      create_frame(event);
+      break;
+    case Kind::inputs_save:
+      save_inputs(event);
+      break;
+    case Kind::op:
+      observe_op(event);
+      break;
+    case Kind::pack:
+      observe_pack(event);
+      break;
+    case Kind::sac_decide:
+      observe_decision(event);
+      break;
+    case Kind::storage_free:
+      if (const auto storage = event.integer(Field::storage)) release(*storage);
+      break;
+    case Kind::phase_end:
+      assign_packs(nullptr);
+      close_implicit_regions();
+      break;
+    case Kind::unpack_begin:
+    case Kind::unpack:
+      unsupported_ = "a gradient is asked for inside a forward: what for is not recorded";
+      break;
+    default:
+      break;
+  }
+}
+
+void ForwardBuilder::begin_unit(const EventView& event) {
+  assign_packs(nullptr);
+  close_implicit_regions();
+  RegionBegin region;
+  region.name = event.text(Field::unit);
+  region.invocation = event.integer(Field::inv);
+  region.kind =
+      event.boolean(Field::checkpointed) == false ? RegionKind::unit : RegionKind::checkpointed;
+  region.reentrant = event.is_true(Field::reentrant);
+  region.frame = event.integer(Field::frame);
+  const bool inside_reentrant = std::any_of(
+      open_.begin(), open_.end(), [](const OpenRegion& outer) { return outer.reentrant; });
+  if (inside_reentrant && region.kind == RegionKind::checkpointed && !region.reentrant) {
+    unsupported_ = "a non-reentrant region inside a reentrant one packs nothing in forward (R13)";
+  }
+  open_.push_back({forward_.statements.size(), region.frame, false, false,
+                   region.reentrant && region.kind == RegionKind::checkpointed});
+  forward_.statements.emplace_back(std::move(region));
+}
+
+void ForwardBuilder::end_unit() {
+  // What a reentrant region's own node saves: its tensor arguments, after its body.
+  if (!open_.empty() && open_.back().reentrant) {
+    RegionBegin& region = region_at(open_.back().begin);
+    for (const PendingPack& pack : pending_)
+      region.inputs.push_back(pack.value);
+    pending_.clear();
+    if (!shows_plain_saves_) region.inputs = read_from_outside(open_.back().begin);
+    mark_reentrant_output(open_.back().begin);
+  }
+  assign_packs(nullptr);
+  while (!open_.empty() && open_.back().implicit)
+    close_region();
+  if (!open_.empty()) close_region();
+}
+
+/// R8: the output is the last op's; it requires grad where an argument does, whatever the body did.
+void ForwardBuilder::mark_reentrant_output(std::size_t begin) {
+  const std::vector<ValueId>& inputs = region_at(begin).inputs;
+  const bool requires_grad = std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+    return program_->values[input].requires_grad;
+  });
+  for (std::size_t at = forward_.statements.size(); at-- > begin;) {
+    const auto* op = std::get_if<OpStatement>(&forward_.statements[at]);
+    if (op == nullptr) continue;
+    for (const ValueId output : op->outputs) {
+      ProgramValue& value = program_->values[output];
+      value.requires_grad = requires_grad && value.floating;
+    }
+    return;
+  }
+}
+
+/// R8: the tensors that want a gradient, read in the region and made outside it, but parameters.
+std::vector<ValueId> ForwardBuilder::read_from_outside(std::size_t begin) const {
+  IdSet made;
+  IdSet seen;
+  std::vector<ValueId> read;
+  for (std::size_t at = begin; at < forward_.statements.size(); ++at) {
+    const auto* op = std::get_if<OpStatement>(&forward_.statements[at]);
+    if (op == nullptr) continue;
+    for (const ValueId input : op->inputs) {
+      const ProgramValue& value = program_->values[input];
+      const bool is_param = program_->buffers[value.buffer].role == BufferRole::param;
+      if (made.contains(input.index()) || seen.contains(input.index()) || is_param ||
+          !value.requires_grad)
+        continue;
+      seen.insert(input.index());
+      read.push_back(input);
+    }
+    for (const ValueId output : op->outputs)
+      made.insert(output.index());
+  }
+  return read;
+}
+
+void ForwardBuilder::close_region() {
+  const OpenRegion region = open_.back();
+  open_.pop_back();
+  region_at(region.begin).end = forward_.statements.size();
+  forward_.statements.emplace_back(RegionEnd{region.begin});
+  last_op_.reset();
+}
+
+void ForwardBuilder::close_implicit_regions() {
+  while (!open_.empty() && open_.back().implicit)
+    close_region();
+}
+
+void ForwardBuilder::create_frame(const EventView& event) {
+  const auto frame = event.integer(Field::frame);
+  assign_packs(nullptr);
+  const bool is_known = !open_.empty() && !open_.back().implicit && open_.back().frame == frame;
+  if (!is_known) {
+    close_implicit_regions();
+    RegionBegin region;
+    region.name = event.text(Field::unit);
+    region.invocation = event.integer(Field::inv);
+    region.frame = frame;
+    open_.push_back({forward_.statements.size(), frame, true, false, false});
+    forward_.statements.emplace_back(std::move(region));
+  }
+  region_at(open_.back().begin).early_stop = event.boolean(Field::early_stop).value_or(true);
+  frame_being_made_ = frame;
+}
+
+void ForwardBuilder::save_inputs(const EventView& event) {
+  frame_being_made_.reset();
+  if (open_.empty()) return;
+  RegionBegin& region = region_at(open_.back().begin);
+  for (std::size_t i = 0; i < event.list_size(Field::tensors); ++i) {
+    const auto value = event.lists_tensors(Field::tensors)
+                           ? tensors_->value_of(event.tensor_item(Field::tensors, i))
+                           : tensors_->value_of(event.list_item(Field::tensors, i));
+    if (value) region.inputs.push_back(*value);
+  }
+}
+
+void ForwardBuilder::observe_pack(const EventView& event) {
+  const auto tensor = event.tensor(Field::tensor);
+  const std::string_view role = event.text(Field::role);
+  if (!tensor || frame_being_made_ || role == "unit_input") return;
+  if (role == "plain") close_implicit_regions();
+  const auto value = tensors_->value_of(*tensor);
+  if (!value) return;
+  pending_.push_back({*value, tensor->tensor.value_or(-1), event.seq()});
+  if (open_.empty() || !open_.back().implicit) return;
+  const auto last = last_packs_->find(open_.back().frame.value_or(-1));
+  const bool stops = region_at(open_.back().begin).early_stop;
+  open_.back().is_closing = stops && last != last_packs_->end() && last->second == event.seq();
+}
+
+void ForwardBuilder::observe_decision(const EventView& event) {
+  const std::string_view name = event.text(Field::op);
+  for (std::size_t at = forward_.statements.size(); at-- > 0;) {
+    auto* op = std::get_if<OpStatement>(&forward_.statements[at]);
+    if (op == nullptr || op->name != name) continue;
+    op->kept = event.is_true(Field::saved);
+    return;
+  }
+}
+
+void ForwardBuilder::release(std::int64_t storage) {
+  const std::vector<ValueId> values = tensors_->made_on(storage);
+  if (!values.empty()) forward_.statements.emplace_back(Release{values});
+}
+
+void ForwardBuilder::observe_op(const EventView& event) {
+  for (const Field list : {Field::reads, Field::outputs}) {
+    for (std::size_t i = 0; i < event.list_size(list); ++i)
+      tensors_->describe(event.tensor_item(list, i));
+  }
+  if (event.has(Field::internal)) {  // a hook's: its output is another name for its input
+    const auto value = event.list_size(Field::inputs) > 0
+                           ? tensors_->value_of(event.list_item(Field::inputs, 0))
+                           : std::nullopt;
+    for (std::size_t i = 0; value && i < event.list_size(Field::outputs); ++i)
+      if (const auto id = event.tensor_item(Field::outputs, i).tensor) tensors_->alias(*id, *value);
+    return;
+  }
+  OpStatement op = make_op(event);
+  if (plain_op_name(op.name) == "detach") {  // no node, and no end of the packs before it
+    for (std::size_t i = 0; i < event.list_size(Field::outputs); ++i)
+      op.outputs.push_back(tensors_->make_detached(event.tensor_item(Field::outputs, i)));
+    forward_.statements.emplace_back(std::move(op));
+    return;
+  }
+  assign_packs(&op);
+  const bool shows = shows_saves();
+  const bool is_closing = !open_.empty() && open_.back().is_closing;
+  // The region's last pack was the op's before: this one lies outside.
+  if (is_closing && op.saves.empty()) close_implicit_regions();
+  const bool has_saves_yet = !op.saves.empty();
+  add_outputs(event, op);
+  if (!shows) {
+    op.makes_node = wants_grad(op);
+    if (op.makes_node) op.saves = saves_by_table(op);
+  } else {
+    // A node that saves nothing shows nothing: it is there if the kind never saves.
+    op.makes_node = has_saves_yet || (wants_grad(op) && saves_by_table(op).empty());
+  }
+  last_op_ = forward_.statements.size();
+  forward_.statements.emplace_back(std::move(op));
+  if (is_closing) close_implicit_regions();
+}
+
+/// Detached copies that nobody reads are a framework's own (a selective policy keeps one): its
+/// cache makes them, not the model.
+void ForwardBuilder::drop_unread_copies() {
+  IdSet read;
+  for (const Statement& statement : forward_.statements) {
+    const auto* op = std::get_if<OpStatement>(&statement);
+    const auto* region = std::get_if<RegionBegin>(&statement);
+    const std::vector<ValueId> none;
+    for (const ValueId value : op != nullptr       ? op->inputs
+                               : region != nullptr ? region->inputs
+                                                   : none)
+      read.insert(value.index());
+    if (op == nullptr) continue;
+    for (const Save& save : op->saves)
+      read.insert(save.value.index());
+  }
+  for (Statement& statement : forward_.statements) {
+    const auto* op = std::get_if<OpStatement>(&statement);
+    if (op == nullptr || plain_op_name(op->name) != "detach") continue;
+    const bool is_read = std::any_of(op->outputs.begin(), op->outputs.end(),
+                                     [&](ValueId output) { return read.contains(output.index()); });
+    if (!is_read) statement = Release{};
+  }
+}
+
+Forward ForwardBuilder::finish() {
+  assign_packs(nullptr);
+  while (!open_.empty())
+    close_region();
+  drop_unread_copies();
+  for (std::size_t at = forward_.statements.size(); at-- > 0 && !forward_.root;) {
+    const auto* op = std::get_if<OpStatement>(&forward_.statements[at]);
+    const auto* region = std::get_if<RegionBegin>(&forward_.statements[at]);
+    if (region != nullptr && region->reentrant) continue;
+    if (op == nullptr || !op->makes_node || op->by_caller) continue;
+    for (const ValueId output : op->outputs)
+      if (!forward_.root && program_->values[output].floating) forward_.root = output;
+  }
+  IdSet seen;
+  const auto meet = [&](ValueId value) {
+    const ProgramValue& leaf = program_->values[value];
+    if (!tensors_->is_leaf(value) || !leaf.requires_grad || seen.contains(value.index()) ||
+        program_->buffers[leaf.buffer].role != BufferRole::input)
+      return;
+    seen.insert(value.index());
+    forward_.inputs.push_back(value);
+  };
+  for (const Statement& statement : forward_.statements) {
+    if (const auto* op = std::get_if<OpStatement>(&statement))
+      std::for_each(op->inputs.begin(), op->inputs.end(), meet);
+    if (const auto* region = std::get_if<RegionBegin>(&statement))
+      std::for_each(region->inputs.begin(), region->inputs.end(), meet);
+  }
+  return std::move(forward_);
+}
+
+void ForwardBuilder::observe_caller(const EventView& event) {
+  for (const Field list : {Field::reads, Field::outputs}) {
+    for (std::size_t i = 0; i < event.list_size(list); ++i)
+      tensors_->describe(event.tensor_item(list, i));
+  }
+  if (event.has(Field::internal) || event.list_size(Field::inputs) == 0 ||
+      event.list_size(Field::outputs) == 0)
+    return;
+  const std::int64_t written = event.list_item(Field::inputs, 0);
+  if (event.tensor_item(Field::outputs, 0).tensor != written) return;  // it writes nothing
+  OpStatement op = make_op(event);
+  op.by_caller = true;
+  add_outputs(event, op);
+  forward_.statements.emplace_back(std::move(op));
+}
+
+}  // namespace remat

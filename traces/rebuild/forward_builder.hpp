@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/program.hpp"
+#include "traces/rebuild/tensor_registry.hpp"
+#include "traces/trace.hpp"
+
+namespace remat {
+
+/// Makes the statements of one forward out of its events.
+class ForwardBuilder {
+ public:
+  ForwardBuilder(const Trace& trace, Program& program, TensorRegistry& tensors,
+                 const std::map<std::int64_t, std::int64_t>& last_packs, bool shows_plain_saves)
+      : trace_(&trace),
+        program_(&program),
+        tensors_(&tensors),
+        last_packs_(&last_packs),
+        shows_plain_saves_(shows_plain_saves) {}
+
+  void observe(const EventView& event);
+  /// The caller writes a tensor after the forward is over.
+  void observe_caller(const EventView& op);
+  Forward finish();
+  /// Why the forward cannot be a program; none where it can.
+  const std::optional<std::string>& unsupported() const { return unsupported_; }
+
+ private:
+  /// A tensor saved since the last op, whose owner is not known yet.
+  struct PendingPack {
+    ValueId value{0};
+    std::int64_t tensor = 0;
+    std::int64_t seq = 0;
+  };
+  struct OpenRegion {
+    std::size_t begin = 0;
+    std::optional<std::int64_t> frame;
+    bool implicit = false;    // no unit_begin tells of it (checkpoint_sequential)
+    bool is_closing = false;  // its last pack was seen
+    bool reentrant = false;
+  };
+
+  void begin_unit(const EventView& event);
+  void end_unit();
+  void create_frame(const EventView& event);
+  void save_inputs(const EventView& event);
+  void observe_op(const EventView& event);
+  void observe_pack(const EventView& event);
+  void observe_decision(const EventView& event);
+  void release(std::int64_t storage);
+  void close_region();
+  void close_implicit_regions();
+  void drop_unread_copies();
+  void mark_reentrant_output(std::size_t begin);
+  std::vector<ValueId> read_from_outside(std::size_t begin) const;
+
+  OpStatement make_op(const EventView& event);
+  void add_outputs(const EventView& event, OpStatement& op);
+  std::vector<Save> saves_by_table(const OpStatement& op) const;
+  bool wants_grad(const OpStatement& op) const;
+  bool shows_saves() const;
+  /// Gives the pending packs to the op before, and what is left to the one that comes.
+  void assign_packs(OpStatement* next);
+  void give_to_last_op(std::size_t n);
+  std::size_t n_of_last_op(const OpStatement* next) const;
+  RegionBegin& region_at(std::size_t begin) {
+    return std::get<RegionBegin>(forward_.statements[begin]);
+  }
+
+  const Trace* trace_;
+  Program* program_;
+  TensorRegistry* tensors_;
+  const std::map<std::int64_t, std::int64_t>* last_packs_;  // frame → seq of its last pack
+  bool shows_plain_saves_;
+  Forward forward_;
+  std::vector<OpenRegion> open_;
+  std::vector<PendingPack> pending_;
+  std::optional<std::size_t> last_op_;  // its statement
+  std::optional<std::int64_t> frame_being_made_;
+  std::optional<std::string> unsupported_;
+};
+
+}  // namespace remat

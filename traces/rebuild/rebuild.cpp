@@ -1,0 +1,201 @@
+#include "traces/rebuild/rebuild.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "traces/rebuild/forward_builder.hpp"
+
+namespace remat {
+namespace {
+
+BufferRole role_of(std::string_view name) {
+  if (name == "param") return BufferRole::param;
+  if (name == "buffer") return BufferRole::buffer;
+  if (name == "input") return BufferRole::input;
+  if (name == "external" || name == "grad" || name == "grad_output") return BufferRole::external;
+  return BufferRole::none;
+}
+
+/// Reads a recording once, phase by phase.
+class Rebuilder {
+ public:
+  explicit Rebuilder(const Trace& trace) : trace_(&trace), tensors_(trace, run_.program) {}
+
+  RebuiltRun run() {
+    find_last_packs();
+    for (std::size_t i = 0; i < trace_->size() && !run_.unsupported; ++i)
+      observe((*trace_)[i]);
+    finish_forward();
+    finish_program(run_.program);
+    if (run_.order.empty() && !run_.unsupported)
+      run_.unsupported = "the recording shows no phase: nothing says what the run did";
+    return std::move(run_);
+  }
+
+ private:
+  // A frame that no unit_begin tells of ends with its last pack.
+  void find_last_packs() {
+    for (std::size_t i = 0; i < trace_->size(); ++i) {
+      const EventView event = (*trace_)[i];
+      if (event.kind() != Kind::pack || event.phase() != Phase::forward) continue;
+      const auto frame = event.integer(Field::frame);
+      if (frame && event.has(Field::idx)) last_packs_[*frame] = event.seq();
+    }
+  }
+
+  void observe(const EventView& event) {
+    switch (event.kind()) {
+      case Kind::header:
+        run_.has_ambient_hooks = event.text(Field::plain_save_observation) == "hooks";
+        return;
+      case Kind::step_begin:
+        add({.kind = PhaseStep::Kind::step_begin});
+        return;
+      case Kind::step_end:
+        finish_forward();
+        add({.kind = PhaseStep::Kind::step_end});
+        return;
+      case Kind::phase_begin:
+        begin_phase(event);
+        return;
+      case Kind::region_begin:
+        run_.unsupported = "torch_remat regions";
+        return;
+      case Kind::wrapper_enter:
+      case Kind::session_open:
+        run_.unsupported = "exclusion wrappers and recompute sessions";
+        return;
+      default:
+        break;
+    }
+    if (event.phase() == Phase::forward) {
+      observe_forward(event);
+    } else if (event.phase() == Phase::setup && !is_later_) {
+      observe_setup(event);
+    }
+  }
+
+  void add(PhaseStep step) { run_.order.push_back(step); }
+
+  void begin_phase(const EventView& event) {
+    const auto microbatch = event.integer(Field::microbatch);
+    PhaseStep step{.microbatch = microbatch, .retain = event.is_true(Field::retain)};
+    switch (event.phase()) {
+      case Phase::setup:
+        return;
+      case Phase::forward:
+        finish_forward();
+        name_parameters();
+        step.kind = PhaseStep::Kind::forward;
+        step.forward = run_.program.forwards.size();
+        builder_.emplace(*trace_, run_.program, tensors_, last_packs_, run_.has_ambient_hooks);
+        add(step);
+        return;
+      case Phase::backward:
+        step.kind = PhaseStep::Kind::backward;
+        break;
+      case Phase::backward_input:
+        step.kind = PhaseStep::Kind::dx;
+        break;
+      case Phase::backward_weight:
+        step.kind = PhaseStep::Kind::dw;
+        break;
+      case Phase::optimizer:
+        step.kind = PhaseStep::Kind::update;
+        break;
+      default:
+        run_.unsupported = "a pretrigger phase: what it reads is not visible in the forward part";
+        return;
+    }
+    finish_forward();
+    is_later_ = true;
+    add(step);
+  }
+
+  // Not when they are named: their roles are told after that.
+  void name_parameters() {
+    for (const std::int64_t tensor : pending_parameters_) {
+      if (const auto value = tensors_.value_of(tensor)) run_.program.parameters.push_back(*value);
+    }
+    pending_parameters_.clear();
+  }
+
+  void finish_forward() {
+    if (!builder_) return;
+    if (builder_->unsupported()) run_.unsupported = builder_->unsupported();
+    run_.program.forwards.push_back(builder_->finish());
+    builder_.reset();
+  }
+
+  void observe_forward(const EventView& event) {
+    run_.selects_ops |= event.kind() == Kind::sac_decide;
+    if (event.kind() == Kind::frame_create) {
+      run_.has_regions = true;
+      if (event.text(Field::impl) == "hyper_parallel")
+        run_.unsupported = "recompute sessions of HyperParallel";
+    }
+    if (event.kind() == Kind::unit_begin && event.is_true(Field::reentrant))
+      run_.has_regions = run_.has_reentrant_regions = true;
+    observe_facts(event);
+    if (builder_) builder_->observe(event);
+  }
+
+  void observe_setup(const EventView& event) {
+    observe_facts(event);
+    if (event.kind() == Kind::op && builder_) {
+      builder_->observe_caller(event);
+      return;
+    }
+    if (event.kind() != Kind::op) return;
+    for (std::size_t i = 0; i < event.list_size(Field::outputs); ++i)
+      tensors_.describe(event.tensor_item(Field::outputs, i));
+  }
+
+  void observe_facts(const EventView& event) {
+    const auto storage = event.integer(Field::storage);
+    if (event.kind() == Kind::storage_alloc && storage) {
+      tensors_.set_bytes(*storage, event.integer(Field::bytes).value_or(0));
+    } else if (event.kind() == Kind::role && storage) {
+      tensors_.set_role(*storage, role_of(event.text(Field::role)));
+    } else if (event.kind() == Kind::tensor) {
+      observe_tensor(event);
+    }
+  }
+
+  void observe_tensor(const EventView& event) {
+    const auto tensor = event.integer(Field::t);
+    if (!tensor) return;
+    Layout layout;
+    layout.dtype = event.name(Field::dtype);
+    for (std::size_t i = 0; i < event.list_size(Field::shape); ++i)
+      layout.shape.push_back(event.list_item(Field::shape, i));
+    for (std::size_t i = 0; i < event.list_size(Field::stride); ++i)
+      layout.stride.push_back(event.list_item(Field::stride, i));
+    layout.has_shape = layout.has_stride = true;
+    layout.offset = event.integer(Field::off);
+    layout.bytes = event.integer(Field::bytes);
+    if (const auto storage = event.integer(Field::s)) tensors_.describe(*tensor, *storage, layout);
+    const std::string_view name = event.text(Field::name);
+    if (name.empty()) return;
+    const bool requires_grad = event.is_true(Field::requires_grad);
+    tensors_.name_leaf(*tensor, name, requires_grad);
+    if (!requires_grad || name == "input" || name == "grad_output") return;
+    pending_parameters_.push_back(*tensor);
+  }
+
+  const Trace* trace_;
+  RebuiltRun run_;
+  TensorRegistry tensors_;
+  std::map<std::int64_t, std::int64_t> last_packs_;
+  std::optional<ForwardBuilder> builder_;
+  std::vector<std::int64_t> pending_parameters_;
+  bool is_later_ = false;
+};
+
+}  // namespace
+
+RebuiltRun rebuild(const Trace& trace) {
+  return Rebuilder(trace).run();
+}
+
+}  // namespace remat

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/flat_map.hpp"
+#include "model/program.hpp"
+#include "traces/trace.hpp"
+
+namespace remat {
+
+/// Which value of the program a recorded tensor is. A framework may wrap a tensor anew between two
+/// events, so tensors join by storage and layout, not by identity alone.
+class TensorRegistry {
+ public:
+  TensorRegistry(const Trace& trace, Program& program) : trace_(&trace), program_(&program) {}
+
+  /// The event shows the tensor: remembers where it lies.
+  void describe(const TensorView& tensor);
+  void describe(std::int64_t tensor, std::int64_t storage, const Layout& layout) {
+    where_[tensor] = {storage, layout};
+  }
+  void set_role(std::int64_t storage, BufferRole role) { roles_[storage] = role; }
+  void set_bytes(std::int64_t storage, std::int64_t bytes) { bytes_[storage] = bytes; }
+  /// From a `tensor` event: a leaf with a name.
+  void name_leaf(std::int64_t tensor, std::string_view name, bool requires_grad);
+
+  /// The value of a tensor that something reads; a leaf where nothing of the program made it. None
+  /// where no event shows the tensor.
+  std::optional<ValueId> value_of(std::int64_t tensor);
+  /// Likewise, of a tensor as an event shows it.
+  std::optional<ValueId> value_of(const TensorView& tensor);
+  /// What an op makes: a new value, on a known buffer where the storage is known.
+  ValueId make(const TensorView& tensor, bool requires_grad);
+  /// A detached copy: a value of its own for those who read that tensor object, while the storage
+  /// and layout go on standing for what it was made of.
+  ValueId make_detached(const TensorView& tensor);
+  /// The tensor is another name for the value.
+  void alias(std::int64_t tensor, ValueId value) { values_[tensor] = value.index(); }
+  /// All values made so far on the storage, but leaves.
+  std::vector<ValueId> made_on(std::int64_t storage) const;
+  bool is_leaf(ValueId value) const { return leaves_.contains(value.index()); }
+
+ private:
+  struct Where {
+    std::int64_t storage = 0;
+    Layout layout;
+  };
+  struct Leaf {
+    std::string name;
+    bool requires_grad = false;
+  };
+  ValueId add(std::int64_t storage, const Layout& layout, std::string name, bool requires_grad);
+  BufferId buffer_of(std::int64_t storage, const Layout& layout);
+  /// Layouts join without device and bytes.
+  static std::string key_of(std::int64_t storage, const Layout& layout);
+
+  const Trace* trace_;
+  Program* program_;
+  FlatMap<std::uint32_t> values_;                      // tensor → value
+  std::map<std::int64_t, Where> where_;                // tensor → where it lies
+  std::map<std::string, std::uint32_t> latest_;        // storage and layout → value
+  FlatMap<std::uint32_t> buffers_;                     // storage → buffer
+  FlatMap<BufferRole> roles_;                          // by storage
+  FlatMap<std::int64_t> bytes_;                        // by storage
+  std::map<std::int64_t, Leaf> named_;                 // by tensor
+  std::map<std::int64_t, std::vector<ValueId>> made_;  // by storage
+  IdSet leaves_;
+};
+
+}  // namespace remat
