@@ -12,6 +12,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/predict_command.hpp"
 #include "cli/schema_command.hpp"
+#include "cli/simulate_command.hpp"
 #include "model/errors.hpp"
 
 namespace remat {
@@ -68,10 +69,32 @@ void add_predict(CLI::App& app, Command& chosen) {
       [options, &chosen] { chosen = [options] { return predict_command(*options); }; });
 }
 
+void add_simulate(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<SimulateOptions>();
+  CLI::App* simulate =
+      app.add_subcommand("simulate", "run a scenario: time, bytes, counts, verdict");
+  simulate->add_option("SCENARIO", options->scenario, "a scenario file; - is standard input")
+      ->required()
+      ->type_name("");
+  simulate->add_option("--trace", options->trace, "write the trace to this file")
+      ->type_name("FILE");
+  simulate->add_flag("--json", options->json, "print one JSON object");
+  simulate
+      ->add_option("-o,--output", options->output, "write to this file instead of standard output")
+      ->type_name("FILE");
+  simulate->footer(
+      "Example:\n  rematsim simulate sim/scenarios/two_blocks.json --trace run.jsonl.gz\n"
+      "Exit status: 0 fine, 1 an error, a violation or wrong gradients, 2 bad input.");
+  simulate->callback(
+      [options, &chosen] { chosen = [options] { return simulate_command(*options); }; });
+}
+
 void add_schema(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<SchemaOptions>();
   CLI::App* schema = app.add_subcommand("schema", "print the JSON Schema of a format");
-  schema->add_option("NAME", options->name, "which format: trace (one line of a ckpt-trace file)")
+  schema
+      ->add_option("NAME", options->name,
+                   "which format: trace (one line of a ckpt-trace file), scenario")
       ->required()
       ->type_name("");
   schema
@@ -107,6 +130,7 @@ ExitCode run(int argc, char** argv) {
   Command chosen;
   add_check(app, chosen);
   add_predict(app, chosen);
+  add_simulate(app, chosen);
   add_schema(app, chosen);
   try {
     app.parse(argc, argv);

@@ -1,7 +1,7 @@
 #include "cli/predict_command.hpp"
 
 #include "cli/console.hpp"
-#include "cli/prediction.hpp"
+#include "cli/prediction_output.hpp"
 #include "model/errors.hpp"
 #include "traces/output_file.hpp"
 #include "traces/reader.hpp"
@@ -10,19 +10,10 @@
 namespace remat {
 namespace {
 
-Trace read_whole(const std::string& path) {
-  constexpr std::size_t at_once = 4096;
-  TraceReader reader(path);
-  Trace trace;
-  while (reader.read(trace, at_once) > 0) {
-  }
-  return trace;
-}
-
-Prediction predicted_file(const std::string& path, Trace& simulated) {
-  Prediction prediction;
+PredictedFile predicted_file(const std::string& path, Trace& simulated) {
+  PredictedFile prediction;
   try {
-    prediction = predicted_from(read_whole(path), simulated);
+    static_cast<Prediction&>(prediction) = predicted_from(read_trace(path), simulated);
   } catch (const InputError& error) {
     prediction.unreadable = error.what();
   }
@@ -30,7 +21,7 @@ Prediction predicted_file(const std::string& path, Trace& simulated) {
   return prediction;
 }
 
-ExitCode exit_code(const Prediction& prediction) {
+ExitCode exit_code(const PredictedFile& prediction) {
   if (prediction.unreadable) return ExitCode::bad_input;
   return prediction.match == false ? ExitCode::found : ExitCode::fine;
 }
@@ -42,7 +33,7 @@ ExitCode predict_command(const PredictOptions& options) {
     throw InputError("no trace is named; expected one or more files (- is standard input)");
   if (!options.trace.empty() && options.traces.size() != 1)
     throw InputError("--trace writes the trace of one prediction; expected one recording");
-  std::vector<Prediction> predictions;
+  std::vector<PredictedFile> predictions;
   ExitCode code = ExitCode::fine;
   for (const std::string& path : options.traces) {
     Trace simulated;
@@ -61,7 +52,7 @@ ExitCode predict_command(const PredictOptions& options) {
                                               options.output == "-" && output_has_colours()));
     file.commit();
   }
-  for (const Prediction& prediction : predictions)
+  for (const PredictedFile& prediction : predictions)
     if (prediction.unreadable) print_error(*prediction.unreadable);
   return code;
 }

@@ -38,9 +38,10 @@ constexpr std::array chosen = {of(0, 1), of(0, 2)};
 constexpr std::array placed = {of(0), of(1, 2)};
 constexpr std::array picked_by_output = {of(0, out1)};
 
-// Saves. Inputs sorted by the C++ parameter's name, then outputs (R2): `mat2` before `self`.
+// Saves. Inputs sorted by the C++ parameter's name, then outputs (R2): `mat2` before `self`, `mat1`
+// before `mat2`.
 constexpr std::array both_factors = {in(1, 0), in(0, 1)};
-constexpr std::array both_matrices = {in(2, 1), in(1, 2)};
+constexpr std::array both_matrices = {in(1, 2), in(2, 1)};
 constexpr std::array first_input = {in(0)};
 constexpr std::array first_output = {out(0)};
 constexpr std::array second_output = {out(1)};

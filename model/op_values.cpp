@@ -39,6 +39,17 @@ bool is_output(std::uint8_t factor) {
 
 }  // namespace
 
+std::uint64_t op_seed(std::string_view kind, std::string_view attributes) {
+  constexpr std::uint64_t stream = 0x6f70ULL;
+  std::uint64_t bits = stream;
+  for (const std::string_view text : {kind, attributes}) {
+    for (const char letter : text)
+      bits = mixed_bits(bits * 0x9e3779b97f4a7c15ULL + static_cast<unsigned char>(letter) + 1);
+    bits = mixed_bits(bits + 1);
+  }
+  return bits;
+}
+
 Ring OpValues::coefficient(std::size_t output, std::size_t place) const {
   return constant_of(random_bits(seed_, output, place));
 }

@@ -4,11 +4,15 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "model/op_kinds.hpp"
 #include "model/ring.hpp"
 
 namespace remat {
+
+/// What stands for a kind and its attributes in the constants of its values.
+std::uint64_t op_seed(std::string_view kind, std::string_view attributes);
 
 /// The value rule of one op: its kind with the constants that belong to it. Constants are a pure
 /// function of (kind, attributes, place), so two kinds never agree by chance.

@@ -20,7 +20,7 @@ struct PhaseStep {
   } kind = Kind::forward;
   std::size_t forward = 0;  // of a forward: which one of the program
   std::optional<std::int64_t> microbatch = std::nullopt;
-  bool retain = false;                // a backward keeps its graph
+  bool retain = false;                               // a backward keeps its graph
   std::optional<std::int64_t> group = std::nullopt;  // exec group under which a backward runs
 };
 

@@ -27,8 +27,10 @@ Uses uses_of(const Forward& forward) {
       uses.last_read[input.index()] = at + 1;
     }
     if (op == nullptr) continue;
-    for (const Save& save : op->saves)
+    for (const Save& save : op->saves) {
+      if (save.copy_of) uses.made[save.value.index()] = at + 1;
       uses.reads.push_back({at, save.value});
+    }
     for (const ValueId output : op->outputs)
       uses.made[output.index()] = at + 1;
   }
@@ -63,13 +65,52 @@ void find_outputs(const Forward& forward, const Uses& uses, std::size_t begin,
   }
 }
 
+/// A buffer's first value is the one that it was made for.
+void find_constants(Program& program) {
+  FlatMap<std::uint32_t> made_for;
+  for (std::uint32_t i = 0; i < program.values.size(); ++i) {
+    ProgramValue& value = program.values[ValueId(i)];
+    value.constant = layout_constant(value.layout);
+    value.of_holes = Ring();
+    const std::uint32_t* first = made_for.find(value.buffer.index());
+    if (first == nullptr) {
+      made_for[value.buffer.index()] = i;
+      program.buffers[value.buffer].has_holes = has_holes(value.layout);
+    } else if (program.buffers[value.buffer].has_holes &&
+               reaches_outside(value.layout, program.values[ValueId(*first)].layout)) {
+      value.of_holes = hole_constant(value.layout);
+    }
+  }
+}
+
 }  // namespace
 
-void finish_program(Program& program) {
-  for (std::size_t i = 0; i < program.values.size(); ++i) {
-    ProgramValue& value = program.values[ValueId(static_cast<std::uint32_t>(i))];
-    value.constant = layout_constant(value.layout);
+std::vector<ValueId> values_from_outside(const Program& program, const Forward& forward,
+                                         std::size_t begin, std::size_t end) {
+  IdSet made;
+  IdSet seen;
+  std::vector<ValueId> read;
+  const auto meet = [&](ValueId value) {
+    if (made.contains(value.index()) || seen.contains(value.index()) ||
+        program.buffers[program.values[value].buffer].role == BufferRole::param)
+      return;
+    seen.insert(value.index());
+    read.push_back(value);
+  };
+  for (std::size_t at = begin; at < end; ++at) {
+    if (const auto* region = std::get_if<RegionBegin>(&forward.statements[at]))
+      std::for_each(region->inputs.begin(), region->inputs.end(), meet);
+    const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
+    if (op == nullptr) continue;
+    std::for_each(op->inputs.begin(), op->inputs.end(), meet);
+    for (const ValueId output : op->outputs)
+      made.insert(output.index());
   }
+  return read;
+}
+
+void finish_program(Program& program) {
+  find_constants(program);
   for (Forward& forward : program.forwards) {
     const Uses uses = uses_of(forward);
     for (std::size_t at = 0; at < forward.statements.size(); ++at) {

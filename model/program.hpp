@@ -26,6 +26,7 @@ enum class BufferRole : std::uint8_t { none, param, buffer, input, external };
 struct ProgramBuffer {
   std::int64_t bytes = 0;
   BufferRole role = BufferRole::none;
+  bool has_holes = false;  // the tensor that it was made for leaves some
 };
 
 struct ProgramValue {
@@ -33,6 +34,7 @@ struct ProgramValue {
   BufferId buffer{0};
   TensorLayout layout;
   Ring constant;  // of the layout
+  Ring of_holes;  // constant of what it shows of its storage's holes; 0: nothing
   bool floating = true;
   bool requires_grad = false;  // a leaf whose gradient is asked for, or made from one
 };
@@ -44,6 +46,9 @@ struct Save {
   bool after_op = false;    // packed once the kernel has run
   std::uint8_t factor = 0;  // which input or output it is (Monomial); `no_factor`: neither
   static constexpr std::uint8_t no_factor = 0xff;
+  /// An in-place op that needs what it overwrites saves a copy of it: `value` is that copy, made
+  /// just before it is packed (observed-torch.md §8 R14).
+  std::optional<ValueId> copy_of = std::nullopt;
 };
 
 struct OpStatement {
@@ -102,13 +107,19 @@ struct BranchBegin {
   bool in_replay = false;
   std::size_t end = 0;
 };
+/// From here on the variable of `to` is what `from` is: a branch that only a replay takes gives
+/// another tensor the name that forward's had.
+struct Bind {
+  ValueId from{0};
+  ValueId to{0};
+};
 /// Autograd is off up to the statement before `end`.
 struct NoGradBegin {
   std::size_t end = 0;
 };
 
 using Statement = std::variant<OpStatement, RegionBegin, RegionEnd, Release, SideEffect, Raise,
-                               BranchBegin, NoGradBegin>;
+                               BranchBegin, Bind, NoGradBegin>;
 
 /// The forward of one micro-batch.
 struct Forward {
@@ -124,6 +135,11 @@ struct Program {
   std::vector<ValueId> parameters;
   std::vector<Forward> forwards;
 };
+
+/// Values that the statements from `begin` to `end` read and that were made before them, but
+/// parameters, in the order read.
+std::vector<ValueId> values_from_outside(const Program& program, const Forward& forward,
+                                         std::size_t begin, std::size_t end);
 
 /// Finds what each region captures and hands out, and gives every layout its constant: the last
 /// step of making a program.

@@ -23,10 +23,21 @@ struct TensorLayout {
 /// of this layout (architecture.md "Exact"): a pure function of the layout.
 Ring layout_constant(const TensorLayout& layout);
 
+/// Likewise the constant of what a view shows of the holes that another layout leaves.
+Ring hole_constant(const TensorLayout& layout);
+
+/// The elements of the layout do not fill the stretch from its first to its last: there are holes.
+bool has_holes(const TensorLayout& layout);
+/// The view shows an element that the base does not. Exact up to 65,536 elements; above that, true
+/// unless shape and strides agree.
+bool reaches_outside(const TensorLayout& view, const TensorLayout& base);
+
 /// Row-major strides of a shape without holes.
 std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape);
 /// Number of elements; a scalar has one. Saturates at the largest number.
 std::int64_t element_count(const std::vector<std::int64_t>& shape);
+/// Elements from the first to the last that the layout shows, holes included. Saturates likewise.
+std::int64_t spanned_elements(const TensorLayout& layout);
 /// Bytes of one element: f32 and its like by their width, 4 where the name is not known.
 std::int64_t element_bytes(std::string_view dtype);
 /// Gradients exist for floating dtypes only.

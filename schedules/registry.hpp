@@ -18,7 +18,7 @@ enum class Compat : std::uint8_t {
 struct ProtocolOptions {
   bool early_stop = true;
   Compat compat = Compat::strict;
-  /// torch-sac: a write to a kept output is no error (silently wrong gradients).
+  /// torch-sac under compat torch: a write to a kept output is no error (silently wrong gradients).
   bool allow_cache_entry_mutation = false;
   /// torch: the saves of a replay are compared with forward's by shape and dtype.
   bool determinism_check = true;

@@ -17,6 +17,7 @@ struct Variable {
   Tensor tensor;
   NodeRef node;
   std::uint32_t output = 0;  // of the node
+  ValueId name{0};           // under which it is found; its tensor may be that of another value
 };
 
 /// The variables of one run of a forward or of one replay, by value.
@@ -38,6 +39,7 @@ class Environment {
       variables_.emplace_back();
     }
     index_[value.index()] = at;
+    variable.name = value;
     variables_[at] = std::move(variable);
     return *variables_[at];
   }
@@ -63,7 +65,7 @@ class Environment {
   void keep_if(Keep keep) {
     for (std::uint32_t at = 0; at < variables_.size(); ++at) {
       if (!variables_[at] || keep(*variables_[at])) continue;
-      index_.erase(variables_[at]->tensor.value.index());
+      index_.erase(variables_[at]->name.index());
       free_.push_back(at);
       variables_[at].reset();
     }

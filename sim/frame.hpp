@@ -48,7 +48,7 @@ struct CacheEntry {
 using OpCache = std::map<std::string, std::vector<CacheEntry>, std::less<>>;
 
 /// The record of one call of a checkpointed region (protocols.md P1).
-struct Frame {
+struct CheckpointFrame {
   std::int64_t number = 0;
   std::size_t forward = 0;  // which one of the program
   std::size_t begin = 0;    // the region's statement

@@ -31,7 +31,7 @@ inline constexpr std::size_t owner_class_count = 9;
 std::string_view name_of(OwnerClass owner);
 
 /// Bytes alive by owner class. Parameters and model inputs are left out of `total`.
-struct LiveBytes {
+struct BytesByClass {
   std::array<std::int64_t, owner_class_count> by_class{};
   std::int64_t total = 0;
 };
@@ -51,14 +51,17 @@ class Ledger {
   std::int64_t bytes(std::uint32_t storage) const { return rows_[storage].bytes; }
   std::uint32_t version(std::uint32_t storage) const { return rows_[storage].version; }
   Ring element(std::uint32_t storage) const { return rows_[storage].element; }
+  /// What lies in the holes of the tensor that the storage was made for; 0 where it has none.
+  Ring holes(std::uint32_t storage) const { return rows_[storage].holes; }
+  void set_holes(std::uint32_t storage, Ring holes) { rows_[storage].holes = holes; }
   void set_element(std::uint32_t storage, Ring element) { rows_[storage].element = element; }
   void bump_version(std::uint32_t storage) { ++rows_[storage].version; }
 
   /// Nobody but one owner holds the storage.
   bool has_one_owner(std::uint32_t storage) const { return rows_[storage].n_owners == 1; }
 
-  const LiveBytes& live() const { return live_; }
-  const LiveBytes& at_peak() const { return at_peak_; }
+  const BytesByClass& live() const { return live_; }
+  const BytesByClass& at_peak() const { return at_peak_; }
   /// The largest total since the last call of `begin_peak`.
   std::int64_t recent_peak() const { return recent_peak_; }
   void begin_peak() { recent_peak_ = live_.total; }
@@ -70,6 +73,7 @@ class Ledger {
     std::int64_t number = 0;
     std::int64_t bytes = 0;
     Ring element;
+    Ring holes;
     std::uint32_t version = 0;
     std::uint32_t n_owners = 0;
     std::array<std::uint16_t, owner_class_count> owners{};
@@ -84,8 +88,8 @@ class Ledger {
   std::vector<std::uint32_t> free_rows_;
   std::int64_t next_number_ = 0;
   std::int64_t n_alive_ = 0;
-  LiveBytes live_;
-  LiveBytes at_peak_;
+  BytesByClass live_;
+  BytesByClass at_peak_;
   std::int64_t recent_peak_ = 0;
 };
 

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "model/errors.hpp"
 #include "model/random_bits.hpp"
 
 namespace remat {
 namespace {
 
 constexpr std::uint64_t leaf_stream = 0x6c656166ULL;
+constexpr std::uint64_t hole_stream = 0x686f6c65ULL;
 constexpr std::int64_t no_microbatch = -1;
 
 /// The first number past those that the program gives its frames.
@@ -52,7 +54,19 @@ std::int64_t Rank::n_replays(std::string_view unit) const {
 }
 
 Ring Rank::element_of(const Tensor& tensor) const {
-  return ledger_.element(tensor.hold.storage()) * value_of(tensor.value).constant;
+  const ProgramValue& value = value_of(tensor.value);
+  const std::uint32_t storage = tensor.hold.storage();
+  return ledger_.element(storage) * value.constant + ledger_.holes(storage) * value.of_holes;
+}
+
+std::uint32_t Rank::allocate(BufferId buffer, std::string_view maker) {
+  const ProgramBuffer& made = program_->buffers[buffer];
+  const std::uint32_t storage = ledger_.allocate(made.bytes, BufferRole::none, maker);
+  if (made.has_holes) {  // nobody wrote them: another content each time
+    const auto number = static_cast<std::uint64_t>(ledger_.number(storage));
+    ledger_.set_holes(storage, constant_of(random_bits(options_.seed, hole_stream, number)));
+  }
+  return storage;
 }
 
 ShownTensor Rank::shown(const Tensor& tensor, bool with_value) const {
@@ -71,29 +85,42 @@ void Rank::set_up() {
     leaf(parameter, OwnerClass::param);
 }
 
+std::int64_t Rank::leaf_key(std::uint32_t index, BufferRole role) const {
+  const bool is_own = role == BufferRole::input && options_.inputs_per_microbatch && microbatch_;
+  return is_own ? ((*microbatch_ + 1) << 32) + index : std::int64_t{index};
+}
+
+void Rank::begin_microbatch(std::optional<std::int64_t> microbatch, Phase phase) {
+  microbatch_ = microbatch;
+  log_->set_microbatch(microbatch);
+  log_->set_phase(phase);
+}
+
 /// What the program reads and does not make: a parameter, an input. Made when first asked for.
 Tensor Rank::leaf(ValueId value, OwnerClass owner) {
-  if (const auto known = leaves_.find(value.index()); known != leaves_.end())
-    return known->second.shared_as(owner);
   const BufferId buffer = value_of(value).buffer;
   const ProgramBuffer& from = program_->buffers[buffer];
+  const std::int64_t key = leaf_key(value.index(), from.role);
+  if (const auto known = leaves_.find(key); known != leaves_.end())
+    return known->second.shared_as(owner);
+  REMAT_INVARIANT(from.role != BufferRole::none);  // an op makes it: it was used before or too late
+  const std::int64_t buffer_key = leaf_key(buffer.index(), from.role);
   const OwnerClass held_as = from.role == BufferRole::param ? OwnerClass::param : OwnerClass::input;
   const Phase phase = log_->phase();
   const auto task = log_->graph_task();
   log_->set_phase(Phase::setup);
-  auto place = leaf_buffers_.find(buffer.index());
+  auto place = leaf_buffers_.find(buffer_key);
   if (place == leaf_buffers_.end()) {
-    const BufferRole role = from.role == BufferRole::none ? BufferRole::external : from.role;
-    const std::uint32_t storage = ledger_.allocate(from.bytes, role, "setup");
-    ledger_.set_element(storage,
-                        constant_of(random_bits(options_.seed, leaf_stream, buffer.index())));
-    place = leaf_buffers_.emplace(buffer.index(), Owned(ledger_, storage, held_as)).first;
+    const std::uint32_t storage = ledger_.allocate(from.bytes, from.role, "setup");
+    ledger_.set_element(storage, constant_of(random_bits(options_.seed, leaf_stream,
+                                                         static_cast<std::uint64_t>(buffer_key))));
+    place = leaf_buffers_.emplace(buffer_key, Owned(ledger_, storage, held_as)).first;
   }
   Tensor tensor{place->second.shared_as(held_as), value, next_tensor_++};
   log_->leaf(shown(tensor));
   log_->set_phase(phase);
   log_->set_graph_task(task);
-  return leaves_.emplace(value.index(), std::move(tensor)).first->second.shared_as(owner);
+  return leaves_.emplace(key, std::move(tensor)).first->second.shared_as(owner);
 }
 
 Variable* Rank::find(Walk& walk, ValueId value) {
@@ -120,7 +147,7 @@ void Rank::release(SavedSlot& slot) {
     return;
   }
   if (where != SavedSlot::Where::holder) return;
-  Frame& frame = *frames_[slot.frame];
+  CheckpointFrame& frame = *frames_[slot.frame];
   const std::int64_t number = frame.number;
   frame.holders[slot.index].alive = false;
   for (ReplaySession& session : frame.sessions) {
@@ -131,7 +158,7 @@ void Rank::release(SavedSlot& slot) {
 }
 
 void Rank::free_frame(std::uint32_t index) {
-  const std::unique_ptr<Frame> frame = std::move(frames_[index]);
+  const std::unique_ptr<CheckpointFrame> frame = std::move(frames_[index]);
   free_frames_.push_back(index);
   log_->frame_free(frame->number);
   for (SavedSlot& input : frame->inputs)
@@ -147,8 +174,8 @@ std::uint32_t Rank::make_frame(Walk& walk, std::size_t at, const RegionBegin& re
     index = free_frames_.back();
     free_frames_.pop_back();
   }
-  frames_[index] = std::make_unique<Frame>();
-  Frame& frame = *frames_[index];
+  frames_[index] = std::make_unique<CheckpointFrame>();
+  CheckpointFrame& frame = *frames_[index];
   frame.number = region.frame && !walk.is_replay ? *region.frame : next_frame_++;
   frame.forward = walk.forward;
   frame.begin = at;
@@ -166,10 +193,9 @@ Flow Rank::run_forward(std::size_t forward, std::optional<std::int64_t> microbat
   const std::int64_t key = microbatch.value_or(no_microbatch);
   graphs_.erase(key);
   const Forward& program = program_->forwards[forward];
+  begin_microbatch(microbatch, Phase::forward);
   for (const ValueId input : program.inputs)
     leaf(input, OwnerClass::input);
-  log_->set_microbatch(microbatch);
-  log_->set_phase(Phase::forward);
   log_->phase_border(true, std::nullopt);
   Walk walk;
   walk.forward = forward;
@@ -180,6 +206,7 @@ Flow Rank::run_forward(std::size_t forward, std::optional<std::int64_t> microbat
     const bool is_root = program.root && variable.tensor.value == *program.root;
     return is_root || ledger_.has_one_owner(variable.tensor.hold.storage());
   });
+  if (flow == Flow::failed) log_->error(error_->code, error_->type, error_->message);
   log_->phase_border(false, std::nullopt);
   log_->set_phase(Phase::setup);
   Graph& graph = graphs_[key];
@@ -193,11 +220,11 @@ void Rank::drop_graph(std::optional<std::int64_t> microbatch) {
 }
 
 void Rank::run_update() {
-  log_->set_phase(Phase::optimizer);
-  log_->set_microbatch(std::nullopt);
+  begin_microbatch(std::nullopt, Phase::optimizer);
   log_->phase_border(true, std::nullopt);
-  for (auto& [value, gradient] : leaf_grads_) {
-    const auto found = leaves_.find(value);
+  for (auto& [key, gradient] : leaf_grads_) {
+    const auto found = leaves_.find(key);
+    const auto value = static_cast<std::uint32_t>(key);
     const ProgramValue& parameter = value_of(ValueId(value));
     if (found == leaves_.end() || program_->buffers[parameter.buffer].role != BufferRole::param)
       continue;
@@ -214,9 +241,13 @@ void Rank::run_update() {
 }
 
 void Rank::end_step() {
-  log_->set_phase(Phase::setup);
-  log_->set_microbatch(std::nullopt);
+  begin_microbatch(std::nullopt, Phase::setup);
   graphs_.clear();
+  // A micro-batch's own inputs do not outlive its step.
+  const auto is_of_a_microbatch = [](const auto& entry) { return (entry.first >> 32) > 0; };
+  std::erase_if(leaf_grads_, is_of_a_microbatch);
+  std::erase_if(leaves_, is_of_a_microbatch);
+  std::erase_if(leaf_buffers_, is_of_a_microbatch);
 }
 
 }  // namespace remat

@@ -45,6 +45,8 @@ struct RankOptions {
   bool preserves_rng = true;
   /// A dw half runs one graph task a group of parameters, as torch does, not one for all.
   bool dw_task_per_group = true;
+  /// Each micro-batch has input tensors of its own; otherwise all share what the program names.
+  bool inputs_per_microbatch = false;
 };
 
 /// One rank at work: runs the program's forwards and their backwards under a protocol, op by op,
@@ -127,8 +129,13 @@ class Rank : private SlotOwner {
   void release(SavedSlot& slot) override;
   const ProgramValue& value_of(ValueId id) const { return program_->values[id]; }
   Ring element_of(const Tensor& tensor) const;
+  /// A new storage for what the buffer is made for.
+  std::uint32_t allocate(BufferId buffer, std::string_view maker);
   ShownTensor shown(const Tensor& tensor, bool with_value = false) const;
   Tensor leaf(ValueId value, OwnerClass owner);
+  /// The index of a value or buffer, with the micro-batch where that has an input of its own.
+  std::int64_t leaf_key(std::uint32_t index, BufferRole role) const;
+  void begin_microbatch(std::optional<std::int64_t> microbatch, Phase phase);
   Variable* find(Walk& walk, ValueId value);
   Tensor tensor_of(Walk& walk, ValueId value, OwnerClass owner);
   std::string slot_name(const SavedSlot& slot) const;
@@ -139,6 +146,7 @@ class Rank : private SlotOwner {
   // rank_walk.cpp
   Flow run(Walk& walk, std::size_t begin, std::size_t end);
   Flow run_op(Walk& walk, const OpStatement& op);
+  void copy(Walk& walk, ValueId from, ValueId to);
   Flow run_kernel(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs);
   Tensor make_output(Walk& walk, const OpStatement& op, ValueId output,
                      const std::vector<Tensor>& made, bool& is_new);
@@ -163,7 +171,7 @@ class Rank : private SlotOwner {
   Flow run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& region);
   Flow save_inputs(Walk& walk, std::uint32_t frame, const RegionBegin& region);
   Flow run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region);
-  Flow pack(Walk& walk, ValueId value, bool is_region_input, SavedSlot& slot);
+  Flow pack(Walk& walk, const Tensor& tensor, SavedSlot& slot);
   Flow refill(Walk& walk, Tensor tensor, SavedSlot& slot);
 
   // rank_replay.cpp
@@ -171,10 +179,10 @@ class Rank : private SlotOwner {
   Flow unpack_kept(SavedSlot& slot, Tensor& tensor);
   Flow unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
   Flow replay(std::uint32_t frame, const ReplayKey& key);
-  Flow fetch_inputs(Frame& frame, const ReplayKey& key, std::vector<Tensor>& inputs);
-  Flow check_captured(const Frame& frame, const RegionBegin& region);
+  Flow fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vector<Tensor>& inputs);
+  Flow check_captured(const CheckpointFrame& frame, const RegionBegin& region);
   Flow run_replay_body(std::uint32_t frame, const ReplayKey& key, std::vector<Tensor> inputs);
-  Flow judge_replay(Frame& frame, const ReplaySession& session);
+  Flow judge_replay(CheckpointFrame& frame, const ReplaySession& session);
   const RegionBegin& region_of(std::size_t forward, std::size_t begin) const;
 
   // rank_backward.cpp
@@ -202,6 +210,7 @@ class Rank : private SlotOwner {
   Flow run_reentrant_node(GraphTask& task, std::size_t place);
 
   // rank_split.cpp
+  Flow detach_root(Graph& graph);
   void find_groups(Graph& graph, const GraphTask& dx);
 
   const Program* program_;
@@ -211,11 +220,12 @@ class Rank : private SlotOwner {
   Ledger ledger_;
   Tape tape_;
 
-  std::map<std::uint32_t, Tensor> leaves_;        // by value
-  std::map<std::uint32_t, Owned> leaf_buffers_;   // by buffer
-  std::map<std::uint32_t, Gradient> leaf_grads_;  // by value
-  std::map<std::int64_t, Graph> graphs_;          // by micro-batch; none: -1
-  std::vector<std::unique_ptr<Frame>> frames_;
+  std::map<std::int64_t, Tensor> leaves_;        // by leaf_key of the value
+  std::map<std::int64_t, Owned> leaf_buffers_;   // by leaf_key of the buffer
+  std::map<std::int64_t, Gradient> leaf_grads_;  // like leaves_
+  std::optional<std::int64_t> microbatch_;       // that is worked on
+  std::map<std::int64_t, Graph> graphs_;         // by micro-batch; none: -1
+  std::vector<std::unique_ptr<CheckpointFrame>> frames_;
   std::vector<std::uint32_t> free_frames_;
   std::map<std::string, std::int64_t, std::less<>> invocations_;  // by region
   std::map<std::string, std::int64_t, std::less<>> replays_;      // likewise

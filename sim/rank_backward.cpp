@@ -28,8 +28,7 @@ Flow Rank::finish_phase(Flow flow) {
 
 Flow Rank::run_backward(std::optional<std::int64_t> microbatch, bool retain,
                         std::optional<std::int64_t> group) {
-  log_->set_microbatch(microbatch);
-  log_->set_phase(Phase::backward);
+  begin_microbatch(microbatch, Phase::backward);
   log_->phase_border(true, retain);
   Graph* graph = graph_of(microbatch);
   if (graph == nullptr) {
@@ -188,14 +187,17 @@ Ring Rank::derivative(const Node& node, std::size_t output, std::size_t input,
     return std::nullopt;
   };
   const auto rule = OpValues(*op.kind, op.seed);
+  // A write has one result, seen through each tensor that looks at the storage.
+  const std::size_t seen = op.writes ? 0 : output;
   // A recorded op may save less than its kind: then the part is a constant of the op's own.
-  Ring part = rule.derivative(output, input, op.inputs.size(), of_factor)
+  Ring part = rule.derivative(seen, input, op.inputs.size(), of_factor)
                   .value_or(constant_of(op.seed + input));
+  if (!op.writes) return part;
   if (writes_a_part(op)) {
     part = part * partial_write(op.seed).new_part;
     if (*op.writes == op.inputs[input]) part += partial_write(op.seed).old_part;
   }
-  return part;
+  return part * to.constant * inverse(value_of(op.outputs[0]).constant);
 }
 
 std::optional<Rank::Gradient> Rank::input_gradient(
@@ -258,10 +260,11 @@ void Rank::add_gradient(std::optional<Gradient>& to, Gradient gradient) {
 void Rank::reach_leaf(ValueId leaf, Gradient gradient) {
   contributions_.push_back({leaf, gradient.value});
   log_->grad(value_of(leaf).name, gradient.value);
-  const auto known = leaf_grads_.find(leaf.index());
+  const std::int64_t key = leaf_key(leaf.index(), program_->buffers[value_of(leaf).buffer].role);
+  const auto known = leaf_grads_.find(key);
   if (known == leaf_grads_.end()) {
     log_->role_of_grad(ledger_.number(gradient.hold.storage()));
-    leaf_grads_.emplace(leaf.index(), std::move(gradient));
+    leaf_grads_.emplace(key, std::move(gradient));
     return;
   }
   known->second.value += gradient.value;

@@ -49,7 +49,7 @@ Flow Rank::run_plain_region(Walk& walk, std::size_t at, const RegionBegin& regio
 
 Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& region) {
   const std::uint32_t index = make_frame(walk, at, region);
-  Frame& frame = *frames_[index];
+  CheckpointFrame& frame = *frames_[index];
   if (!walk.is_replay) {
     frame.invocation = region.invocation ? *region.invocation : invocations_[region.name]++;
   }
@@ -84,12 +84,12 @@ Flow Rank::save_inputs(Walk& walk, std::uint32_t index, const RegionBegin& regio
   for (const ValueId input : region.inputs) {
     SavedSlot slot;
     slot.is_region_input = true;
-    const Flow flow = pack(walk, input, true, slot);
+    const Flow flow = pack(walk, tensor_of(walk, input, walk.owner), slot);
     frames_[index]->inputs.push_back(std::move(slot));
     if (flow != Flow::done) return flow;
     ids.push_back(tensor_of(walk, input, walk.owner).id);
   }
-  Frame& frame = *frames_[index];
+  CheckpointFrame& frame = *frames_[index];
   for (const ValueId captured : region.captured) {
     frame.captured.push_back(tensor_of(walk, captured, OwnerClass::region_input));
     frame.captured_versions.push_back(ledger_.version(frame.captured.back().hold.storage()));
@@ -114,7 +114,9 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
   std::vector<Edge> edges;
   edges.reserve(region.inputs.size());
   bool requires_grad = false;
+  std::vector<Tensor> arguments;  // alive as long as the call, whatever its body lets go of
   for (const ValueId input : region.inputs) {
+    arguments.push_back(tensor_of(walk, input, OwnerClass::region_input));
     edges.push_back(edge_to(walk, input));
     requires_grad |= edges.back().node || edges.back().leaf;
   }
@@ -124,11 +126,11 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
   Flow flow = run(walk, at + 1, region.end);
   walk.grad = grad;
   std::vector<SavedSlot> saves;
-  for (const ValueId input : region.inputs) {
+  for (const Tensor& argument : arguments) {
     if (flow != Flow::done || !requires_grad) break;
     SavedSlot slot;
     slot.is_region_input = true;
-    flow = pack(walk, input, true, slot);
+    flow = pack(walk, argument, slot);
     saves.push_back(std::move(slot));
   }
   log_->unit_end(std::nullopt, false, true, true, ended_by(flow, error_));
@@ -148,17 +150,16 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
   return flow;
 }
 
-Flow Rank::pack(Walk& walk, ValueId value, bool is_region_input, SavedSlot& slot) {
+Flow Rank::pack(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
   if (walk.packs != Packs::silent) ++hook_calls_;
   if (walk.packs == Packs::refills)
-    return refill(walk, tensor_of(walk, value, OwnerClass::recomputed), slot);
+    return refill(walk, tensor.shared_as(OwnerClass::recomputed), slot);
   if (walk.packs == Packs::holders) {
-    Frame& frame = *frames_[walk.frame];
-    const Tensor tensor = tensor_of(walk, value, walk.owner);
+    CheckpointFrame& frame = *frames_[walk.frame];
     slot.where = SavedSlot::Where::holder;
     slot.frame = walk.frame;
     slot.index = static_cast<std::uint32_t>(frame.holders.size());
-    frame.holders.push_back({true, value, element_of(tensor)});
+    frame.holders.push_back({true, tensor.value, element_of(tensor)});
     ++frame.n_alive;
     if (log_->is_on()) {
       log_->pack(slot_name(slot), frame.number, slot.index, "checkpointed", true,
@@ -168,20 +169,20 @@ Flow Rank::pack(Walk& walk, ValueId value, bool is_region_input, SavedSlot& slot
   }
   slot.where = SavedSlot::Where::kept;
   slot.kept =
-      tensor_of(walk, value, is_region_input ? OwnerClass::region_input : OwnerClass::outer_saved);
+      tensor.shared_as(slot.is_region_input ? OwnerClass::region_input : OwnerClass::outer_saved);
   slot.version = ledger_.version(slot.kept.hold.storage());
   if (walk.packs == Packs::silent) return Flow::done;
   slot.number = next_plain_slot_++;
   if (log_->is_on()) {
     log_->pack(slot_name(slot), std::nullopt, std::nullopt,
-               is_region_input ? "unit_input" : "plain", false, shown(slot.kept, true));
+               slot.is_region_input ? "unit_input" : "plain", false, shown(slot.kept, true));
   }
   return Flow::done;
 }
 
 /// A replay packs: the tensor goes where forward's holder of the same place can find it.
 Flow Rank::refill(Walk& walk, Tensor tensor, SavedSlot& slot) {
-  Frame& frame = *frames_[walk.frame];
+  CheckpointFrame& frame = *frames_[walk.frame];
   ReplaySession& session = frame.session(walk.key);
   // The replay's own graph keeps it too, until the replay is over.
   slot.where = SavedSlot::Where::kept;

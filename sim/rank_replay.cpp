@@ -37,7 +37,7 @@ Flow Rank::unpack_kept(SavedSlot& slot, Tensor& tensor) {
 }
 
 Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {
-  Frame& frame = *frames_[slot.frame];
+  CheckpointFrame& frame = *frames_[slot.frame];
   const std::string name = log_->is_on() ? slot_name(slot) : std::string();
   log_->unpack_begin(name, frame.number, key);
   ++hook_calls_;
@@ -81,7 +81,7 @@ Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) 
 }
 
 Flow Rank::replay(std::uint32_t index, const ReplayKey& key) {
-  Frame& frame = *frames_[index];
+  CheckpointFrame& frame = *frames_[index];
   std::vector<Tensor> inputs;
   log_->inputs_unpack_begin(frame.number);
   if (const Flow flow = fetch_inputs(frame, key, inputs); flow != Flow::done) return flow;
@@ -94,7 +94,7 @@ Flow Rank::replay(std::uint32_t index, const ReplayKey& key) {
   return judge_replay(frame, session);
 }
 
-Flow Rank::fetch_inputs(Frame& frame, const ReplayKey& key, std::vector<Tensor>& inputs) {
+Flow Rank::fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vector<Tensor>& inputs) {
   const RegionBegin& region = region_of(frame.forward, frame.begin);
   if (const Flow flow = check_captured(frame, region); flow != Flow::done) return flow;
   std::vector<std::int64_t> ids;
@@ -111,7 +111,7 @@ Flow Rank::fetch_inputs(Frame& frame, const ReplayKey& key, std::vector<Tensor>&
 }
 
 /// Strict: what the body reads past its arguments has not been written either.
-Flow Rank::check_captured(const Frame& frame, const RegionBegin& region) {
+Flow Rank::check_captured(const CheckpointFrame& frame, const RegionBegin& region) {
   if (!protocol_->checks_version_of(KeptThing::captured)) return Flow::done;
   const auto written = [&](ValueId value) {
     return fail("E-MUTATED", "builtins.RuntimeError",
@@ -131,7 +131,7 @@ Flow Rank::check_captured(const Frame& frame, const RegionBegin& region) {
 }
 
 Flow Rank::run_replay_body(std::uint32_t index, const ReplayKey& key, std::vector<Tensor> inputs) {
-  Frame& frame = *frames_[index];
+  CheckpointFrame& frame = *frames_[index];
   const RegionBegin& region = region_of(frame.forward, frame.begin);
   Walk walk;
   walk.forward = frame.forward;
@@ -178,7 +178,7 @@ Flow Rank::run_replay_body(std::uint32_t index, const ReplayKey& key, std::vecto
   return flow;
 }
 
-Flow Rank::judge_replay(Frame& frame, const ReplaySession& session) {
+Flow Rank::judge_replay(CheckpointFrame& frame, const ReplaySession& session) {
   const ReplayEnd end{.n_forward = static_cast<std::int64_t>(frame.holders.size()),
                       .n_replay = session.n_packed,
                       .metadata_equal = session.metadata_equal,

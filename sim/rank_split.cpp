@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,8 +11,7 @@
 namespace remat {
 
 Flow Rank::run_dx(std::optional<std::int64_t> microbatch, std::optional<std::int64_t> group) {
-  log_->set_microbatch(microbatch);
-  log_->set_phase(Phase::backward_input);
+  begin_microbatch(microbatch, Phase::backward_input);
   log_->phase_border(true, true);
   Graph* graph = graph_of(microbatch);
   if (graph == nullptr) {
@@ -31,8 +32,24 @@ Flow Rank::run_dx(std::optional<std::int64_t> microbatch, std::optional<std::int
     find_groups(*graph, task);
     task.leaves_for_dw = graph;
     flow = run_task(task);
+    if (flow == Flow::done) flow = detach_root(*graph);
   }
   return finish_phase(flow);
+}
+
+/// After dx the stage's output is cut off its graph: what only led to it dies. A view cannot be.
+Flow Rank::detach_root(Graph& graph) {
+  const ValueId root = *program_->forwards[graph.forward].root;
+  Variable* variable = graph.variables.find(root);
+  const Node& node = tape_[variable->node.index()];
+  if (node.op != nullptr && node.op->kind->makes_view && node.op->kind->name != "_unsafe_view") {
+    return fail("E-USER", "builtins.RuntimeError",
+                fmt::format("the output '{}' of the stage is a view: views cannot be detached in "
+                            "place",
+                            value_of(root).name));
+  }
+  graph.variables.clear();
+  return Flow::done;
 }
 
 /// Parameters that meet at the same nodes of dx's own graph belong together; so do those whose
@@ -90,8 +107,7 @@ Flow Rank::run_dw(std::optional<std::int64_t> microbatch, std::optional<std::int
   Graph* graph = graph_of(microbatch);
   if (graph != nullptr && program_->forwards[graph->forward].inputs.empty())
     return run_backward(microbatch, false, group_key);
-  log_->set_microbatch(microbatch);
-  log_->set_phase(Phase::backward_weight);
+  begin_microbatch(microbatch, Phase::backward_weight);
   log_->phase_border(true, false);
   if (graph == nullptr) {
     return finish_phase(

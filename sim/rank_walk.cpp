@@ -14,6 +14,8 @@ namespace {
 constexpr std::uint64_t draw_stream = 0x64726177ULL;
 constexpr std::uint64_t partial_write_stream = 0x7061727469616cULL;
 
+constexpr std::string_view copy_name = "aten.clone.default";
+
 /// The in-place op writes the whole storage, so nothing of the old element stays.
 bool covers(const Program& program, ValueId value) {
   const ProgramValue& target = program.values[value];
@@ -44,6 +46,12 @@ Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
       if (raises) flow = fail("E-USER", raise->type, "raised by the region's own code");
     } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
       if (branch->in_replay != walk.is_replay) at = branch->end - 1;
+    } else if (const auto* bind = std::get_if<Bind>(&statement)) {
+      const Variable* from = find(walk, bind->from);
+      if (from != nullptr) {
+        walk.variables.set(bind->to, {from->tensor.shared_as(walk.owner), from->node.shared(),
+                                      from->output, bind->to});
+      }
     } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
       const bool grad = std::exchange(walk.grad, false);
       flow = run(walk, at + 1, off->end);
@@ -71,7 +79,8 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
       if (!tapes || save.after_op != after_op) continue;
       SavedSlot slot;
       slot.factor = save.factor;
-      const Flow flow = pack(walk, save.value, false, slot);
+      if (save.copy_of) copy(walk, *save.copy_of, save.value);
+      const Flow flow = pack(walk, tensor_of(walk, save.value, walk.owner), slot);
       if (flow != Flow::done) return flow;
       saves.push_back(std::move(slot));
     }
@@ -95,8 +104,21 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
   if (flow == Flow::done && tapes) make_node(walk, op, std::move(saves), outputs);
   for (SavedSlot& slot : saves)
     release(slot);
+  for (const Save& save : op.saves)
+    if (save.copy_of) walk.variables.erase(save.value);
   if (op.by_caller) log_->set_phase(phase);
   return flow;
+}
+
+/// What an in-place op will overwrite, kept as it is now.
+void Rank::copy(Walk& walk, ValueId from, ValueId to) {
+  const Tensor source = tensor_of(walk, from, walk.owner);
+  const BufferId buffer = value_of(to).buffer;
+  const std::uint32_t storage = allocate(buffer, copy_name);
+  ledger_.set_element(storage, element_of(source) * inverse(value_of(to).constant));
+  Tensor made{Owned(ledger_, storage, walk.owner), to, next_tensor_++};
+  if (log_->is_on()) log_->op(copy_name, {source.id}, {shown(made)}, {});
+  walk.variables.set(to, {std::move(made), {}, 0, to});
 }
 
 Flow Rank::run_kernel(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs) {
@@ -150,8 +172,7 @@ Tensor Rank::make_output(Walk& walk, const OpStatement& op, ValueId output,
       return {earlier.hold.shared_as(walk.owner), output, next_tensor_++};
   }
   is_new = true;
-  const std::uint32_t storage =
-      ledger_.allocate(program_->buffers[buffer].bytes, BufferRole::none, op.name);
+  const std::uint32_t storage = allocate(buffer, op.name);
   return {Owned(ledger_, storage, walk.owner), output, next_tensor_++};
 }
 
@@ -177,7 +198,7 @@ bool Rank::writes_a_part(const OpStatement& op) const {
 /// A replay meets an op: is it served from the policy's cache?
 Flow Rank::serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs, bool& served) {
   if (!walk.serves) return Flow::done;
-  Frame& frame = *frames_[*walk.cache_of];
+  CheckpointFrame& frame = *frames_[*walk.cache_of];
   const std::size_t call = walk.op_calls[op.name]++;
   const auto found = frame.cache.find(op.name);
   CacheEntry* entry =
@@ -222,7 +243,7 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs
 
 /// Forward ran an op under a selective policy: what does it keep?
 void Rank::remember(Walk& walk, const OpStatement& op, const std::vector<Tensor>& outputs) {
-  Frame& frame = *frames_[*walk.cache_of];
+  CheckpointFrame& frame = *frames_[*walk.cache_of];
   std::vector<CacheEntry>& calls = frame.cache[op.name];
   CacheEntry& entry = calls.emplace_back();
   entry.kept = op.kept;

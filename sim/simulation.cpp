@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/errors.hpp"
+#include "sim/engine.hpp"
 
 namespace remat {
 namespace {
@@ -31,11 +32,13 @@ std::vector<bool> last_uses(const PhaseOrder& order) {
   return last;
 }
 
-/// Does what the order says, until its end or the first error.
-class Loop {
+/// The training loop of one rank as events of the engine: each phase of the order is one, and the
+/// next begins when it is over.
+class Loop : private EventHandler {
  public:
   Loop(const Simulation& simulation, const Protocol& protocol, Trace* trace)
       : simulation_(&simulation),
+        is_last_use_(last_uses(*simulation.order)),
         log_(trace, *simulation.program),
         rank_(*simulation.program, protocol, simulation.rank, log_) {}
 
@@ -43,15 +46,12 @@ class Loop {
 
   SimulationResult run() {
     rank_.set_up();
-    SimulationResult result;
-    const PhaseOrder& order = *simulation_->order;
-    const std::vector<bool> is_last = last_uses(order);
-    for (std::size_t at = 0; at < order.size(); ++at) {
-      const Flow flow = run(order[at], result);
-      REMAT_INVARIANT(flow != Flow::stopped);
-      if (flow != Flow::done) break;
-      if (is_last[at]) rank_.drop_graph(order[at].microbatch);
-    }
+    ByOrder chooser;
+    Engine engine(*this, chooser);
+    if (!simulation_->order->empty()) engine.schedule(log_.now(), rank_number, main_stream, 0);
+    const RunOutcome outcome = engine.run(simulation_->events_max);
+    SimulationResult& result = result_;
+    result.was_cut_short = outcome == RunOutcome::events_max_reached;
     result.error = rank_.error();
     result.error_seq = log_.seq() - 2;  // before the phase's end
     result.end = log_.now();
@@ -59,10 +59,28 @@ class Loop {
     result.replay_peak_bytes = rank_.replay_peak_bytes();
     result.hook_calls = rank_.hook_calls();
     result.contributions = rank_.contributions();
-    return result;
+    return std::move(result_);
   }
 
  private:
+  static constexpr std::uint32_t rank_number = 0;
+  static constexpr std::uint32_t main_stream = 0;
+
+  void handle(Engine& engine, const Event& event) override {
+    const PhaseOrder& order = *simulation_->order;
+    const auto at = static_cast<std::size_t>(event.payload);
+    const Flow flow = run(order[at], result_);
+    REMAT_INVARIANT(flow != Flow::stopped);
+    if (flow != Flow::done) return;  // an error: nothing comes after it
+    if (is_last_use_[at]) rank_.drop_graph(order[at].microbatch);
+    if (at + 1 < order.size()) engine.schedule(log_.now(), rank_number, main_stream, at + 1);
+  }
+
+  // What a phase touches shows only while it runs: all that its rank owns.
+  void footprint(const Event& event, Footprint& footprint) const override {
+    footprint.channels.push_back({event.rank, true});
+  }
+
   Flow run(const PhaseStep& step, SimulationResult& result) {
     switch (step.kind) {
       case PhaseStep::Kind::step_begin:
@@ -92,8 +110,10 @@ class Loop {
   }
 
   const Simulation* simulation_;
+  std::vector<bool> is_last_use_;
   EventLog log_;
   Rank rank_;
+  SimulationResult result_;
   std::int64_t step_ = 0;
 };
 
@@ -151,6 +171,19 @@ SimulationResult simulate(const Simulation& simulation, Trace& trace) {
   if (!reference.error && !result.error)
     result.gradients_match = by_leaf(*simulation.program, result.contributions) == expected;
   return result;
+}
+
+Simulation simulation_of(const Scenario& scenario) {
+  return {.program = &scenario.program,
+          .order = &scenario.order,
+          .protocol = scenario.protocol,
+          .options = scenario.options,
+          .rank = scenario.rank,
+          .config_json = scenario.config_json};
+}
+
+bool fits_memory(const Scenario& scenario, const SimulationResult& result) {
+  return scenario.memory_bytes == 0 || result.at_peak.total <= scenario.memory_bytes;
 }
 
 }  // namespace remat

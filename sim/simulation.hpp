@@ -10,6 +10,7 @@
 #include "model/program.hpp"
 #include "schedules/registry.hpp"
 #include "sim/rank.hpp"
+#include "sim/scenario.hpp"
 #include "traces/trace.hpp"
 
 namespace remat {
@@ -22,13 +23,16 @@ struct Simulation {
   ProtocolOptions options;
   RankOptions rank;
   std::string config_json = "{}";  // of the trace's header
+  /// So many events of the engine, each one phase of a rank, and no more.
+  std::uint64_t events_max = UINT64_MAX;
 };
 
 struct SimulationResult {
   std::optional<SimulatedError> error;
   std::int64_t error_seq = 0;
+  bool was_cut_short = false;  // by events_max
   Instant end;
-  LiveBytes at_peak;
+  BytesByClass at_peak;
   /// Alive at the end of the last forward phase.
   std::int64_t resident_bytes = 0;
   std::vector<std::int64_t> resident_by_forward;  // at the end of each forward phase
@@ -42,5 +46,10 @@ struct SimulationResult {
 /// Runs it, and first the same program under no protocol, whose gradients are the reference. The
 /// trace gets the reference in its header's `expect`.
 SimulationResult simulate(const Simulation& simulation, Trace& trace);
+
+/// What a scenario asks to be run. The scenario must outlive it.
+Simulation simulation_of(const Scenario& scenario);
+/// The peak stays within the scenario's memory, where that is bounded.
+bool fits_memory(const Scenario& scenario, const SimulationResult& result);
 
 }  // namespace remat

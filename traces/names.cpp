@@ -9,20 +9,16 @@
 namespace remat {
 namespace {
 
-// A length is one byte; from this one on, eight bytes after it.
-constexpr unsigned char long_length = 255;
-
-std::size_t length_bytes(std::size_t length) {
-  return length < long_length ? 1 : 1 + sizeof(std::uint64_t);
+/// Half full at most, where look-ups are to be fast; a large table is fuller, to be small.
+std::size_t fullness_max(std::size_t n_cells) {
+  constexpr std::size_t large = std::size_t{1} << 22U;
+  return n_cells < large ? n_cells / 2 : n_cells / 4 * 3;
 }
 
 }  // namespace
 
-std::string_view NameTable::spelling(Place place) const {
-  const char* const at = blocks_[place >> offset_bits].get() + (place & (block_bytes - 1));
-  const auto length = static_cast<unsigned char>(*at);
-  if (length < long_length) return {at + 1, length};
-  return {at + length_bytes(long_length), static_cast<std::size_t>(eight_bytes(at + 1))};
+std::string_view NameTable::long_spelling(const char* at) {
+  return {at + sizeof(std::uint64_t), static_cast<std::size_t>(eight_bytes(at))};
 }
 
 std::size_t NameTable::cell_of(std::string_view spelling) const {
@@ -33,7 +29,8 @@ std::size_t NameTable::cell_of(std::string_view spelling) const {
 }
 
 NameTable::Place NameTable::keep(std::string_view spelling) {
-  const std::size_t n_bytes = length_bytes(spelling.size()) + spelling.size();
+  const std::size_t n_bytes =
+      (spelling.size() < long_length ? 1 : 1 + sizeof(std::uint64_t)) + spelling.size();
   if (block_size_ - block_used_ < n_bytes) {
     constexpr std::size_t blocks_max = std::size_t{1} << (32 - offset_bits);
     if (blocks_.size() == blocks_max)
@@ -60,17 +57,20 @@ void NameTable::grow() {
   const std::size_t size = cells_.size() * 2;
   cells_ = {};  // before the new ones: the two need not be in memory together
   cells_.assign(size, empty);
-  for (std::size_t i = 0; i < places_.size(); ++i)
-    cells_[cell_of(spelling(places_[i]))] = static_cast<std::uint32_t>(i);
+  for (std::size_t i = 0; i < n_places_; ++i)
+    cells_[cell_of(spelling(place(i)))] = static_cast<std::uint32_t>(i);
 }
 
 NameId NameTable::intern(std::string_view spelling) {
   const std::size_t at = cell_of(spelling);
   if (cells_[at] != empty) return NameId(cells_[at]);
-  const auto id = static_cast<std::uint32_t>(places_.size());
-  places_.push_back(keep(spelling));
+  const auto id = static_cast<std::uint32_t>(n_places_);
+  const Place kept = keep(spelling);
+  if (n_places_ == places_.size() * stretch_size)
+    places_.push_back(std::make_unique<Place[]>(stretch_size));
+  places_.back()[n_places_++ & (stretch_size - 1)] = kept;
   cells_[at] = id;
-  if (places_.size() * 4 > cells_.size() * 3) grow();
+  if (n_places_ >= fullness_max(cells_.size())) grow();
   return NameId(id);
 }
 
@@ -81,7 +81,8 @@ std::optional<NameId> NameTable::find(std::string_view spelling) const {
 }
 
 std::size_t NameTable::bytes_in_memory() const {
-  return places_.size() * sizeof(Place) + cells_.capacity() * sizeof(std::uint32_t) + block_bytes_;
+  return places_.size() * stretch_size * sizeof(Place) + cells_.capacity() * sizeof(std::uint32_t) +
+         block_bytes_;
 }
 
 }  // namespace remat

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -23,8 +22,8 @@ class NameTable {
   NameTable& operator=(NameTable&&) noexcept = default;
   NameId intern(std::string_view spelling);
   std::optional<NameId> find(std::string_view spelling) const;
-  std::string_view operator[](NameId id) const { return spelling(places_[id.index()]); }
-  std::size_t size() const { return places_.size(); }
+  std::string_view operator[](NameId id) const { return spelling(place(id.index())); }
+  std::size_t size() const { return n_places_; }
   std::size_t bytes_in_memory() const;
 
  private:
@@ -34,13 +33,25 @@ class NameTable {
   static constexpr unsigned offset_bits = 16;
   static constexpr std::size_t block_bytes = std::size_t{1} << offset_bits;
 
-  std::string_view spelling(Place place) const;
+  Place place(std::size_t id) const { return places_[id >> stretch_bits][id & (stretch_size - 1)]; }
+  /// A length is one byte; from this one on, eight bytes after it.
+  static constexpr unsigned char long_length = 255;
+  std::string_view spelling(Place place) const {
+    const char* const at = blocks_[place >> offset_bits].get() + (place & (block_bytes - 1));
+    const auto length = static_cast<unsigned char>(*at);
+    return length < long_length ? std::string_view(at + 1, length) : long_spelling(at + 1);
+  }
+  static std::string_view long_spelling(const char* at);
   std::size_t cell_of(std::string_view spelling) const;
   Place keep(std::string_view spelling);
   void grow();
 
   static constexpr std::uint32_t empty = 0xffffffff;
-  std::deque<Place> places_;  // by id
+  // By id, in stretches that never move: a growing table is never in memory twice.
+  static constexpr unsigned stretch_bits = 12;
+  static constexpr std::size_t stretch_size = std::size_t{1} << stretch_bits;
+  std::vector<std::unique_ptr<Place[]>> places_;
+  std::size_t n_places_ = 0;
   std::vector<std::uint32_t> cells_ = std::vector<std::uint32_t>(256, empty);
   std::vector<std::unique_ptr<char[]>>
       blocks_;                  // never reallocated, so that the views into them stay

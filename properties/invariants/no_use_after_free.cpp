@@ -31,11 +31,11 @@ std::string reader_of(const EventView& event, const Slot* slot, ReadKind kind) {
   return {};
 }
 
-std::string shown(const Release& release) {
+std::string shown(const ReleaseMoment& release) {
   return fmt::format("{} event {}", release.is_exact ? "at" : "before", release.seq);
 }
 
-std::vector<std::int64_t> proof(const Release& release, const EventView& event) {
+std::vector<std::int64_t> proof(const ReleaseMoment& release, const EventView& event) {
   if (!release.is_exact) return {event.seq()};
   return {release.seq, event.seq()};
 }
@@ -116,7 +116,7 @@ class NoUseAfterFree : public Invariant {
       if (event.kind() == Kind::op && is_set_anew(event, read)) continue;
       if (told_.contains(read.storage.number())) continue;  // the first read tells the fault
       told_.insert(read.storage.number());
-      const Release released = *facts.storages().released(read.storage);
+      const ReleaseMoment released = *facts.storages().released(read.storage);
       report.found(invariant_name, event.seq(),
                    fmt::format("{} is {} {}, but it was released {}; expected the release after "
                                "its last reader",

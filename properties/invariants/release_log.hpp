@@ -10,7 +10,7 @@
 namespace remat {
 
 /// When something was released.
-struct Release {
+struct ReleaseMoment {
   std::int64_t seq = 0;
   bool is_exact = true;  // false: at some event before that one
 };
@@ -35,10 +35,10 @@ class ReleaseLog {
     seqs_.erase(id);
   }
   bool contains(std::int64_t id) const { return released_.contains(id); }
-  std::optional<Release> find(std::int64_t id) const {
+  std::optional<ReleaseMoment> find(std::int64_t id) const {
     if (!contains(id)) return std::nullopt;
-    if (const std::int64_t* seq = seqs_.find(id)) return Release{*seq, true};
-    return Release{order_.front().seq, false};
+    if (const std::int64_t* seq = seqs_.find(id)) return ReleaseMoment{*seq, true};
+    return ReleaseMoment{order_.front().seq, false};
   }
 
  private:

@@ -82,7 +82,7 @@ void SlotBook::free_frame(const std::vector<NameId>& saves) {
   }
 }
 
-std::optional<Release> SlotBook::released(NameId name) const {
+std::optional<ReleaseMoment> SlotBook::released(NameId name) const {
   return released_.find(name.index());
 }
 

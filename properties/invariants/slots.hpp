@@ -88,7 +88,7 @@ class SlotBook {
   /// The frame is gone: so are its slots that have been released.
   void free_frame(const std::vector<NameId>& saves);
   /// When the slot was released, if it is gone.
-  std::optional<Release> released(NameId name) const;
+  std::optional<ReleaseMoment> released(NameId name) const;
   /// The trace tells when slots die.
   bool deaths_are_recorded() const { return deaths_are_recorded_; }
   /// Ends the session: its fills and requests are gone.

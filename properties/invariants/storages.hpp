@@ -77,7 +77,7 @@ class StorageBook {
   std::optional<std::int64_t> written_seq(StorageId id) const;
   /// It lived and was released, and is not alive again.
   bool is_released(StorageId id) const { return releases_.contains(id.number()); }
-  std::optional<Release> released(StorageId id) const { return releases_.find(id.number()); }
+  std::optional<ReleaseMoment> released(StorageId id) const { return releases_.find(id.number()); }
   LiveStorage* live(StorageId id);
   const LiveStorage* live(StorageId id) const { return const_cast<StorageBook*>(this)->live(id); }
 

@@ -6,7 +6,8 @@ CacheDecision TorchSacProtocol::cached_op(const CacheState& state) const {
   if (!state.exists) return CacheDecision::no_entry;
   if (!state.kept) return CacheDecision::run;
   if (state.consumed) return CacheDecision::consumed;
-  if (state.written_since && !options().allow_cache_entry_mutation) return CacheDecision::written;
+  if (state.written_since && (is_strict() || !options().allow_cache_entry_mutation))
+    return CacheDecision::written;
   return CacheDecision::serve;
 }
 

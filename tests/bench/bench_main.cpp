@@ -6,12 +6,18 @@
 #include <string>
 
 #include "tests/bench/bench_report.hpp"
+#include "tests/bench/engine_bench.hpp"
+#include "tests/bench/simulation_bench.hpp"
 
 // usage: rematsim_bench [--json FILE]      a missed target is said, not punished: a timing is no
 // verdict
 int main(int argc, char** argv) {
   try {
-    const std::vector<remat::BenchResult> results = remat::trace_bench();
+    std::vector<remat::BenchResult> results = remat::trace_bench();
+    for (const auto bench : {remat::engine_bench, remat::simulation_bench}) {
+      const std::vector<remat::BenchResult> more = bench();
+      results.insert(results.end(), more.begin(), more.end());
+    }
     fmt::print("{}", remat::bench_text(results));
     if (argc == 3 && std::string(argv[1]) == "--json") {
       std::filesystem::create_directories(std::filesystem::path(argv[2]).parent_path());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/op_saves.hpp"
+
 namespace remat {
 
 void ForwardBuilder::observe(const EventView& event) {
@@ -210,6 +212,11 @@ void ForwardBuilder::observe_op(const EventView& event) {
     forward_.statements.emplace_back(std::move(op));
     return;
   }
+  if (copies_->contains(event.seq())) {
+    const ValueId made = tensors_->make(event.tensor_item(Field::outputs, 0), false);
+    copied_.insert_or_assign(made.index(), op.inputs.front());
+    return;
+  }
   assign_packs(&op);
   const bool shows = shows_saves();
   const bool is_closing = !open_.empty() && open_.back().is_closing;
@@ -219,10 +226,10 @@ void ForwardBuilder::observe_op(const EventView& event) {
   add_outputs(event, op);
   if (!shows) {
     op.makes_node = wants_grad(op);
-    if (op.makes_node) op.saves = saves_by_table(op);
+    if (op.makes_node) op.saves = saves_by_table(*program_, op);
   } else {
     // A node that saves nothing shows nothing: it is there if the kind never saves.
-    op.makes_node = has_saves_yet || (wants_grad(op) && saves_by_table(op).empty());
+    op.makes_node = has_saves_yet || (wants_grad(op) && saves_by_table(*program_, op).empty());
   }
   last_op_ = forward_.statements.size();
   forward_.statements.emplace_back(std::move(op));

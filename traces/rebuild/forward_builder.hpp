@@ -17,11 +17,13 @@ namespace remat {
 class ForwardBuilder {
  public:
   ForwardBuilder(const Trace& trace, Program& program, TensorRegistry& tensors,
-                 const std::map<std::int64_t, std::int64_t>& last_packs, bool shows_plain_saves)
+                 const std::map<std::int64_t, std::int64_t>& last_packs, const IdSet& copies,
+                 bool shows_plain_saves)
       : trace_(&trace),
         program_(&program),
         tensors_(&tensors),
         last_packs_(&last_packs),
+        copies_(&copies),
         shows_plain_saves_(shows_plain_saves) {}
 
   void observe(const EventView& event);
@@ -62,7 +64,6 @@ class ForwardBuilder {
 
   OpStatement make_op(const EventView& event);
   void add_outputs(const EventView& event, OpStatement& op);
-  std::vector<Save> saves_by_table(const OpStatement& op) const;
   bool wants_grad(const OpStatement& op) const;
   bool shows_saves() const;
   /// Gives the pending packs to the op before, and what is left to the one that comes.
@@ -77,6 +78,8 @@ class ForwardBuilder {
   Program* program_;
   TensorRegistry* tensors_;
   const std::map<std::int64_t, std::int64_t>* last_packs_;  // frame → seq of its last pack
+  const IdSet* copies_;  // by seq: copies that in-place ops make of what they overwrite
+  std::map<std::uint32_t, ValueId> copied_;  // copy → what it is of
   bool shows_plain_saves_;
   Forward forward_;
   std::vector<OpenRegion> open_;

@@ -1,24 +1,11 @@
 #include <algorithm>
 
-#include "model/random_bits.hpp"
+#include "model/op_values.hpp"
 #include "traces/rebuild/forward_builder.hpp"
 
 // Ops of a forward, and which of them a saved tensor belongs to.
 
 namespace remat {
-namespace {
-
-std::uint64_t seed_of(std::string_view name, std::string_view attributes) {
-  std::uint64_t bits = 0x6f70ULL;
-  for (const std::string_view text : {name, attributes}) {
-    for (const char letter : text)
-      bits = mixed_bits(bits * 0x9e3779b97f4a7c15ULL + static_cast<unsigned char>(letter) + 1);
-    bits = mixed_bits(bits + 1);
-  }
-  return bits;
-}
-
-}  // namespace
 
 bool ForwardBuilder::wants_grad(const OpStatement& op) const {
   if (!op.kind->differentiable) return false;
@@ -44,7 +31,7 @@ OpStatement ForwardBuilder::make_op(const EventView& event) {
   op.name = event.text(Field::name);
   const OpKind* kind = find_op_kind(op.name);
   op.kind = kind == nullptr ? &unknown_op_kind() : kind;
-  op.seed = seed_of(plain_op_name(op.name), event.text(Field::attrs));
+  op.seed = op_seed(plain_op_name(op.name), event.text(Field::attrs));
   op.cost = {event.integer(Field::dur_ns).value_or(0)};
   for (std::size_t i = 0; i < event.list_size(Field::inputs); ++i) {
     if (const auto input = tensors_->value_of(event.list_item(Field::inputs, i)))
@@ -67,25 +54,11 @@ void ForwardBuilder::add_outputs(const EventView& event, OpStatement& op) {
     op.outputs.push_back(tensors_->make(
         output, keeps_leaf ? program_->values[*written].requires_grad : requires_grad));
   }
-}
-
-std::vector<Save> ForwardBuilder::saves_by_table(const OpStatement& op) const {
-  std::vector<Save> saves;
-  for (const SaveRule& rule : op.kind->saves) {
-    const bool is_input = rule.what == SaveRule::What::input;
-    const std::vector<ValueId>& from = is_input ? op.inputs : op.outputs;
-    if (rule.index >= from.size()) continue;
-    if (rule.if_grad_of >= 0) {
-      const auto needs = static_cast<std::size_t>(rule.if_grad_of);
-      if (needs >= op.inputs.size() || !program_->values[op.inputs[needs]].requires_grad) continue;
-    }
-    // A product with a Python number has one tensor and saves nothing (R12).
-    if (op.inputs.size() < 2 && op.kind->saves.size() == 2 && rule.if_grad_of >= 0) continue;
-    const auto factor =
-        static_cast<std::uint8_t>(is_input ? rule.index : rule.index + Monomial::first_output);
-    saves.push_back({from[rule.index], !is_input, factor});
-  }
-  return saves;
+  if (!op.writes || op.by_caller || op.outputs.empty()) return;
+  const auto storage = event.tensor_item(Field::outputs, 0).storage;
+  if (!storage) return;
+  for (const ValueId seen : tensors_->rebase(*storage, op.outputs[0], requires_grad))
+    op.outputs.push_back(seen);
 }
 
 /// How many of the pending packs the last op made (R3): its saved outputs, as many as match, then
@@ -102,9 +75,10 @@ std::size_t ForwardBuilder::n_of_last_op(const OpStatement* next) const {
     }
   }
   for (std::size_t i = pending_.size(); i-- > n;) {
-    if (std::find(next->inputs.begin(), next->inputs.end(), pending_[i].value) ==
-        next->inputs.end())
-      return i + 1;
+    const ValueId value = pending_[i].value;
+    const bool is_input =
+        std::find(next->inputs.begin(), next->inputs.end(), value) != next->inputs.end();
+    if (!is_input && copied_.count(value.index()) == 0) return i + 1;
   }
   return n;
 }
@@ -135,6 +109,13 @@ void ForwardBuilder::assign_packs(OpStatement* next) {
   std::vector<bool> taken(next == nullptr ? 0 : next->inputs.size(), false);
   for (std::size_t i = n; i < pending_.size(); ++i) {
     Save save{pending_[i].value, false, Save::no_factor};
+    const auto copied = copied_.find(save.value.index());
+    if (copied != copied_.end()) {
+      save.copy_of = copied->second;
+      save.factor = 0;
+      next->saves.push_back(save);
+      continue;
+    }
     // Which input it is, where one tensor is several: the kind's own order tells.
     std::size_t best = next->inputs.size();
     for (const SaveRule& rule : next->kind->saves) {

@@ -12,8 +12,7 @@ BufferRole role_of(std::string_view name) {
   if (name == "param") return BufferRole::param;
   if (name == "buffer") return BufferRole::buffer;
   if (name == "input") return BufferRole::input;
-  if (name == "external" || name == "grad" || name == "grad_output") return BufferRole::external;
-  return BufferRole::none;
+  return BufferRole::external;
 }
 
 /// Reads a recording once, phase by phase.
@@ -23,10 +22,13 @@ class Rebuilder {
 
   RebuiltRun run() {
     find_last_packs();
+    find_copies();
     for (std::size_t i = 0; i < trace_->size() && !run_.unsupported; ++i)
       observe((*trace_)[i]);
     finish_forward();
     finish_program(run_.program);
+    if (tensors_.has_unknown_view() && !run_.unsupported)
+      run_.unsupported = "a tensor of the forward shows a view that no recorded op made";
     if (run_.order.empty() && !run_.unsupported)
       run_.unsupported = "the recording shows no phase: nothing says what the run did";
     return std::move(run_);
@@ -40,6 +42,29 @@ class Rebuilder {
       if (event.kind() != Kind::pack || event.phase() != Phase::forward) continue;
       const auto frame = event.integer(Field::frame);
       if (frame && event.has(Field::idx)) last_packs_[*frame] = event.seq();
+    }
+  }
+
+  // R14: a copy of what the next op overwrites, packed in between, is that op's own.
+  void find_copies() {
+    for (std::size_t i = 0; i < trace_->size(); ++i) {
+      const EventView copy = (*trace_)[i];
+      if (copy.kind() != Kind::op || plain_op_name(copy.text(Field::name)) != "clone" ||
+          copy.list_size(Field::inputs) != 1 || copy.list_size(Field::outputs) != 1)
+        continue;
+      const auto made = copy.tensor_item(Field::outputs, 0).tensor;
+      bool is_packed = false;
+      for (std::size_t j = i + 1; j < trace_->size(); ++j) {
+        const EventView next = (*trace_)[j];
+        const auto packed = next.tensor(Field::tensor);
+        is_packed |= next.kind() == Kind::pack && packed && packed->tensor == made;
+        if (next.kind() != Kind::op || next.has(Field::internal)) continue;
+        const bool overwrites =
+            is_in_place_name(next.text(Field::name)) && next.list_size(Field::inputs) > 0 &&
+            next.list_item(Field::inputs, 0) == copy.list_item(Field::inputs, 0);
+        if (overwrites && is_packed) copies_.insert(copy.seq());
+        break;
+      }
     }
   }
 
@@ -88,7 +113,8 @@ class Rebuilder {
         name_parameters();
         step.kind = PhaseStep::Kind::forward;
         step.forward = run_.program.forwards.size();
-        builder_.emplace(*trace_, run_.program, tensors_, last_packs_, run_.has_ambient_hooks);
+        builder_.emplace(*trace_, run_.program, tensors_, last_packs_, copies_,
+                         run_.has_ambient_hooks);
         add(step);
         return;
       case Phase::backward:
@@ -187,6 +213,7 @@ class Rebuilder {
   RebuiltRun run_;
   TensorRegistry tensors_;
   std::map<std::int64_t, std::int64_t> last_packs_;
+  IdSet copies_;  // by seq: copies that in-place ops make of what they overwrite
   std::optional<ForwardBuilder> builder_;
   std::vector<std::int64_t> pending_parameters_;
   bool is_later_ = false;

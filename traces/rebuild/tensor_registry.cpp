@@ -49,7 +49,7 @@ ValueId TensorRegistry::add(std::int64_t storage, const Layout& layout, std::str
 }
 
 std::optional<ValueId> TensorRegistry::value_of(std::int64_t tensor) {
-  if (const std::uint32_t* known = values_.find(tensor)) return ValueId(*known);
+  if (const std::uint32_t* known = values_.find(tensor)) return current(*known);
   const auto where = where_.find(tensor);
   if (where == where_.end()) return std::nullopt;
   const Layout& layout = where->second.layout;
@@ -58,6 +58,12 @@ std::optional<ValueId> TensorRegistry::value_of(std::int64_t tensor) {
   if (same != latest_.end()) {
     values_[tensor] = same->second;
     return ValueId(same->second);
+  }
+  // Nothing made it in the forward: it was there before, whoever owns it.
+  if (made_.count(where->second.storage) > 0) {
+    has_unknown_view_ = true;
+  } else if (!roles_.contains(where->second.storage)) {
+    roles_[where->second.storage] = BufferRole::external;
   }
   const ValueId leaf =
       add(where->second.storage, layout,
@@ -83,6 +89,30 @@ ValueId TensorRegistry::make(const TensorView& tensor, bool requires_grad) {
       add(storage, trace_->layout(tensor.layout), "t" + std::to_string(id), requires_grad);
   values_[id] = made.index();
   made_[storage].push_back(made);
+  return made;
+}
+
+ValueId TensorRegistry::current(std::uint32_t value) const {
+  for (auto next = moved_.find(value); next != moved_.end(); next = moved_.find(value))
+    value = next->second;
+  return ValueId(value);
+}
+
+std::vector<ValueId> TensorRegistry::rebase(std::int64_t storage, ValueId written,
+                                            bool requires_grad) {
+  const std::string prefix = std::to_string(storage) + "+";
+  std::vector<ValueId> made;
+  for (auto at = latest_.lower_bound(prefix); at != latest_.end() && at->first.starts_with(prefix);
+       ++at) {
+    if (at->second == written.index() || leaves_.contains(at->second)) continue;
+    ProgramValue value = program_->values[ValueId(at->second)];
+    value.requires_grad = (value.requires_grad || requires_grad) && value.floating;
+    const ValueId rebased = program_->values.push_back(std::move(value));
+    moved_[at->second] = rebased.index();
+    at->second = rebased.index();
+    made_[storage].push_back(rebased);
+    made.push_back(rebased);
+  }
   return made;
 }
 

@@ -38,10 +38,15 @@ class TensorRegistry {
   /// A detached copy: a value of its own for those who read that tensor object, while the storage
   /// and layout go on standing for what it was made of.
   ValueId make_detached(const TensorView& tensor);
+  /// The storage of `written` was written: every other tensor that looks at it becomes a new value
+  /// (R14); which these are.
+  std::vector<ValueId> rebase(std::int64_t storage, ValueId written, bool requires_grad);
   /// The tensor is another name for the value.
   void alias(std::int64_t tensor, ValueId value) { values_[tensor] = value.index(); }
   /// All values made so far on the storage, but leaves.
   std::vector<ValueId> made_on(std::int64_t storage) const;
+  /// A tensor showed a storage that the forward made in a layout that no op of it made.
+  bool has_unknown_view() const { return has_unknown_view_; }
   bool is_leaf(ValueId value) const { return leaves_.contains(value.index()); }
 
  private:
@@ -54,6 +59,7 @@ class TensorRegistry {
     bool requires_grad = false;
   };
   ValueId add(std::int64_t storage, const Layout& layout, std::string name, bool requires_grad);
+  ValueId current(std::uint32_t value) const;
   BufferId buffer_of(std::int64_t storage, const Layout& layout);
   /// Layouts join without device and bytes.
   static std::string key_of(std::int64_t storage, const Layout& layout);
@@ -63,12 +69,14 @@ class TensorRegistry {
   FlatMap<std::uint32_t> values_;                      // tensor → value
   std::map<std::int64_t, Where> where_;                // tensor → where it lies
   std::map<std::string, std::uint32_t> latest_;        // storage and layout → value
+  std::map<std::uint32_t, std::uint32_t> moved_;       // value → what stands for it since a write
   FlatMap<std::uint32_t> buffers_;                     // storage → buffer
   FlatMap<BufferRole> roles_;                          // by storage
   FlatMap<std::int64_t> bytes_;                        // by storage
   std::map<std::int64_t, Leaf> named_;                 // by tensor
   std::map<std::int64_t, std::vector<ValueId>> made_;  // by storage
   IdSet leaves_;
+  bool has_unknown_view_ = false;
 };
 
 }  // namespace remat

@@ -1,0 +1,200 @@
+#include "cli/simulate_command.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/console.hpp"
+#include "properties/invariants/checker.hpp"
+#include "sim/scenario.hpp"
+#include "sim/simulation.hpp"
+#include "traces/output_file.hpp"
+#include "traces/summary.hpp"
+#include "traces/trace_hash.hpp"
+#include "traces/writer.hpp"
+
+namespace remat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Everything that is told of one run.
+struct Outcome {
+  Scenario scenario;
+  SimulationResult result;
+  Verdict verdict;
+  TraceSummary summary;
+  std::string hash;
+};
+
+Outcome outcome_of(const SimulateOptions& options) {
+  Outcome outcome;
+  outcome.scenario = read_scenario(options.scenario);
+  Trace trace;
+  outcome.result = simulate(simulation_of(outcome.scenario), trace);
+  Checker checker;
+  SummaryBuilder summary;
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    checker.observe(trace[i]);
+    summary.observe(trace[i]);
+  }
+  outcome.verdict = checker.finish();
+  outcome.summary = summary.finish();
+  outcome.hash = trace_hash(trace);
+  if (!options.trace.empty()) write_trace(trace, options.trace);
+  return outcome;
+}
+
+bool is_backward(Phase phase) {
+  return phase == Phase::backward || phase == Phase::backward_input ||
+         phase == Phase::backward_weight;
+}
+
+/// Ops by name, of forward, of replays and of the three kinds of backward together.
+std::map<std::string, Counts> ops_of(const TraceSummary& summary) {
+  std::map<std::string, Counts> ops = {{"forward", {}}, {"replay", {}}, {"backward", {}}};
+  for (const auto& [phase, counts] : summary.ops) {
+    const std::string name = phase == Phase::forward  ? "forward"
+                             : phase == Phase::replay ? "replay"
+                                                      : "backward";
+    if (phase != Phase::forward && phase != Phase::replay && !is_backward(phase)) continue;
+    for (const auto& [op, n] : counts)
+      ops[name][op] += n;
+  }
+  return ops;
+}
+
+std::string simulation_json(const Outcome& outcome) {
+  const SimulationResult& result = outcome.result;
+  Json json = {{"version", 1}};
+  json["error"] = nullptr;
+  if (result.error) {
+    json["error"] = {{"code", result.error->code},
+                     {"seq", result.error_seq},
+                     {"type", result.error->type},
+                     {"message", result.error->message}};
+  }
+  json["makespan_ns"] = result.end.ns;
+  json["peak_bytes"] = result.at_peak.total;
+  json["resident_bytes"] = result.resident_bytes;
+  json["resident_by_microbatch"] = result.resident_by_forward;
+  json["replay_peak_bytes"] = result.replay_peak_bytes;
+  json["by_class"] = Json::object();
+  for (std::size_t i = 0; i < owner_class_count; ++i) {
+    const std::int64_t bytes = result.at_peak.by_class[i];
+    if (bytes != 0) json["by_class"][std::string(name_of(static_cast<OwnerClass>(i)))] = bytes;
+  }
+  json["ops"] = ops_of(outcome.summary);
+  json["hook_calls"] = result.hook_calls;
+  json["units"] = Json::array();
+  for (const UnitSummary& unit : outcome.summary.units) {
+    json["units"].push_back({{"unit", unit.unit},
+                             {"microbatch", unit.microbatch ? Json(*unit.microbatch) : Json()},
+                             {"packs", unit.packs},
+                             {"unpacks", unit.unpacks},
+                             {"replays", unit.replays}});
+  }
+  json["ranks"] = Json::array({{{"rank", 0},
+                                {"busy_ns", result.end.ns},
+                                {"bubble_ns", 0},
+                                {"peak_bytes", result.at_peak.total}}});
+  json["violations"] = Json::array();
+  for (const Finding& finding : outcome.verdict.findings) {
+    json["violations"].push_back({{"invariant", finding.invariant},
+                                  {"seq", finding.seq},
+                                  {"message", finding.message},
+                                  {"events", finding.events}});
+  }
+  json["gradients_match"] = result.gradients_match ? Json(*result.gradients_match) : Json(nullptr);
+  json["fits"] = fits_memory(outcome.scenario, result);
+  json["trace_hash"] = outcome.hash;
+  json["seed"] = outcome.scenario.rank.seed;
+  return json.dump(2) + "\n";
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  constexpr std::array<std::string_view, 4> units = {"B", "KiB", "MiB", "GiB"};
+  std::size_t unit = 0;
+  auto shown = static_cast<double>(bytes);
+  for (; shown >= 1024 && unit + 1 < units.size(); ++unit)
+    shown /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", shown, units[unit]);
+}
+
+std::string time_text(std::int64_t ns) {
+  if (ns < 10'000) return fmt::format("{} ns", ns);
+  if (ns < 10'000'000) return fmt::format("{:.1f} us", static_cast<double>(ns) / 1e3);
+  if (ns < 10'000'000'000) return fmt::format("{:.1f} ms", static_cast<double>(ns) / 1e6);
+  return fmt::format("{:.2f} s", static_cast<double>(ns) / 1e9);
+}
+
+std::int64_t total(const Counts& counts) {
+  std::int64_t sum = 0;
+  for (const auto& [name, n] : counts)
+    sum += n;
+  return sum;
+}
+
+std::string simulation_text(const SimulateOptions& options, const Outcome& outcome, bool colours) {
+  const SimulationResult& result = outcome.result;
+  const std::map<std::string, Counts> ops = ops_of(outcome.summary);
+  std::string text = fmt::format("{} under {}\n", options.scenario, outcome.scenario.protocol);
+  const auto row = [&](std::string_view name, const std::string& value) {
+    text += fmt::format("  {:<22} {}\n", name, value);
+  };
+  row("makespan", time_text(result.end.ns));
+  row("peak", bytes_text(result.at_peak.total));
+  row("resident after forward", bytes_text(result.resident_bytes));
+  row("added by a replay", bytes_text(result.replay_peak_bytes));
+  row("ops", fmt::format("{} forward, {} in replays, {} backward", total(ops.at("forward")),
+                         total(ops.at("replay")), total(ops.at("backward"))));
+  row("gradients", !result.gradients_match ? painted("not compared", Colour::yellow, colours)
+                   : *result.gradients_match
+                       ? painted("equal the plain run's", Colour::green, colours)
+                       : painted("DIFFER from the plain run's", Colour::red, colours));
+  row("trace hash", outcome.hash);
+  for (std::size_t i = 0; i < owner_class_count; ++i) {
+    const std::int64_t bytes = result.at_peak.by_class[i];
+    if (bytes != 0)
+      row(fmt::format("at peak, {}", name_of(static_cast<OwnerClass>(i))), bytes_text(bytes));
+  }
+  for (const UnitSummary& unit : outcome.summary.units) {
+    if (unit.replays == 0 && unit.packs == 0) continue;
+    text += fmt::format("  {}{}: {} packs, {} unpacks, {} replays\n", unit.unit,
+                        unit.microbatch ? fmt::format(" (micro-batch {})", *unit.microbatch) : "",
+                        unit.packs, unit.unpacks, unit.replays);
+  }
+  for (const Finding& finding : outcome.verdict.findings)
+    text += fmt::format("{} at event {}: {}\n", painted(finding.invariant, Colour::red, colours),
+                        finding.seq, finding.message);
+  if (result.error) {
+    text += fmt::format("{} ({}): {}\n", painted(result.error->code, Colour::red, colours),
+                        result.error->type, result.error->message);
+  }
+  if (!fits_memory(outcome.scenario, result)) {
+    text += fmt::format("{}: the peak is above the machine's {}\n",
+                        painted("out of memory", Colour::red, colours),
+                        bytes_text(outcome.scenario.memory_bytes));
+  }
+  text += fmt::format("Again: rematsim simulate {} (seed {})\n", options.scenario,
+                      outcome.scenario.rank.seed);
+  return text;
+}
+
+}  // namespace
+
+ExitCode simulate_command(const SimulateOptions& options) {
+  const Outcome outcome = outcome_of(options);
+  const bool colours = options.output == "-" && output_has_colours();
+  OutputFile file(options.output);
+  file.write(options.json ? simulation_json(outcome) : simulation_text(options, outcome, colours));
+  file.commit();
+  const bool is_fine = !outcome.result.error && outcome.verdict.holds() &&
+                       outcome.result.gradients_match.value_or(true) &&
+                       fits_memory(outcome.scenario, outcome.result);
+  return is_fine ? ExitCode::fine : ExitCode::found;
+}
+
+}  // namespace remat

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "cli/exit_code.hpp"
+
+namespace remat {
+
+struct SimulateOptions {
+  std::string scenario;
+  std::string trace;  // where the trace goes; empty: nowhere
+  std::string output = "-";
+  bool json = false;
+};
+
+/// Runs a scenario, holds its trace against every invariant, and prints time, bytes and counts.
+/// Throws InputError.
+ExitCode simulate_command(const SimulateOptions& options);
+
+}  // namespace remat

@@ -1,0 +1,25 @@
+#include "model/op_saves.hpp"
+
+#include <cstddef>
+
+namespace remat {
+
+std::vector<Save> saves_by_table(const Program& program, const OpStatement& op) {
+  std::vector<Save> saves;
+  for (const SaveRule& rule : op.kind->saves) {
+    const bool is_input = rule.what == SaveRule::What::input;
+    const std::vector<ValueId>& from = is_input ? op.inputs : op.outputs;
+    if (rule.index >= from.size()) continue;
+    if (rule.if_grad_of >= 0) {
+      const auto needs = static_cast<std::size_t>(rule.if_grad_of);
+      if (needs >= op.inputs.size() || !program.values[op.inputs[needs]].requires_grad) continue;
+      if (op.inputs.size() < 2) continue;
+    }
+    const auto factor =
+        static_cast<std::uint8_t>(is_input ? rule.index : rule.index + Monomial::first_output);
+    saves.push_back({from[rule.index], !is_input, factor});
+  }
+  return saves;
+}
+
+}  // namespace remat

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/json_place.hpp"
+#include "model/program.hpp"
+
+namespace remat {
+
+/// What a scenario says that its statements depend on.
+struct ProgramReading {
+  /// Names of op kinds whose outputs a selective policy keeps; a statement's own `keep` wins.
+  std::vector<std::string> kept_ops;
+  std::int64_t flops_per_second = 100'000'000'000'000;
+  std::int64_t bytes_per_second = 1'000'000'000'000;
+};
+
+/// Reads the `program` of a scenario: one forward, its tensors and parameters (docs/cli.md has the
+/// statements). Throws InputError with line and pointer for what cannot be: unknown kinds, shapes
+/// that do not go together, names used before they are made, bodies that call themselves, saving
+/// what does not exist, negative costs.
+Program read_program(const JsonPlace& place, const ProgramReading& reading);
+
+}  // namespace remat

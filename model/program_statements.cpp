@@ -1,0 +1,262 @@
+#include <algorithm>
+
+#include "model/op_saves.hpp"
+#include "model/program_reader.hpp"
+
+// The statements of a scenario that are no plain op.
+
+namespace remat {
+
+void ProgramReader::read_statement(const JsonPlace& statement) {
+  if (statement.has("op")) return read_op(statement, "op");
+  if (statement.has("random")) {
+    read_op(statement, "random");
+    const auto& op = std::get<OpStatement>(forward_.statements.back());
+    if (!op.kind->draws) {
+      statement.at("random").fail("'" + op.name +
+                                  "' draws no random number; expected dropout, rand, bernoulli or "
+                                  "the like");
+    }
+    return;
+  }
+  if (statement.has("in_place")) return read_in_place(statement);
+  if (statement.has("update")) return read_update(statement);
+  if (statement.has("view")) return read_view(statement);
+  if (statement.has("container")) return read_container(statement);
+  if (statement.has("checkpoint")) return read_region(statement, true);
+  if (statement.has("unit")) return read_region(statement, false);
+  if (statement.has("call")) return read_call(statement);
+  if (statement.has("branch")) return read_branch(statement);
+  if (statement.has("no_grad")) return read_no_grad(statement);
+  if (statement.has("raise")) return read_raise(statement);
+  if (statement.has("side_effect")) {
+    statement.allow_only({"side_effect"});
+    return push(SideEffect{statement.at("side_effect").text()});
+  }
+  statement.fail(
+      "this statement says nothing that is known; expected one of the keys op, view, in_place, "
+      "random, container, checkpoint, unit, call, branch, no_grad, side_effect, update, raise");
+}
+
+void ProgramReader::read_in_place(const JsonPlace& statement) {
+  statement.allow_only({"in_place", "in", "attrs", "keep", "saves", "cost_ns"});
+  OpStatement op = start_op(statement, statement.at("in_place").text());
+  if (op.inputs.empty()) statement.fail("nothing is written; expected a tensor under 'in'");
+  const JsonPlace target = statement.at("in").items().front();
+  const ValueId before = op.inputs.front();
+  const ProgramValue old = program_.values[before];
+  if (old.requires_grad && program_.buffers[old.buffer].role != BufferRole::none && grad_) {
+    target.fail("'" + old.name +
+                "' is a leaf that requires grad; expected no_grad around what writes it in place");
+  }
+  op.writes = before;
+  const ValueId after = add_value(old.name, old.buffer, old.layout, wants_grad(op));
+  op.outputs.push_back(after);
+  define(target, target.text(), after);
+  // R14: the history of all that looks at the storage goes through the write.
+  for (auto& [name, value] : names_) {
+    if (value == after || program_.values[value].buffer != old.buffer) continue;
+    const ProgramValue seen = program_.values[value];
+    if (value == before) {
+      value = after;  // another name for the very tensor
+      continue;
+    }
+    value = add_value(seen.name, seen.buffer, seen.layout, wants_grad(op) || seen.requires_grad);
+    op.outputs.push_back(value);
+  }
+  add_saves(statement, op);
+  for (Save& save : op.saves) {
+    if (save.after_op || save.value != before) continue;
+    const BufferId buffer = program_.buffers.push_back({program_.buffers[old.buffer].bytes});
+    save.copy_of = before;
+    save.value = add_value(old.name, buffer, old.layout, false);
+  }
+  add_cost(statement, op);
+  push(std::move(op));
+}
+
+/// A write by the caller: an optimizer's, or a harness's between forward and backward.
+void ProgramReader::read_update(const JsonPlace& statement) {
+  statement.allow_only({"update"});
+  const JsonPlace target = statement.at("update");
+  const ValueId before = named(target);
+  const ProgramValue old = program_.values[before];
+  OpStatement op;
+  op.name = "add_";
+  op.kind = find_op_kind("add");
+  op.seed = before.index();
+  op.inputs = {before};
+  op.writes = before;
+  op.by_caller = true;
+  op.outputs = {add_value(old.name, old.buffer, old.layout, old.requires_grad)};
+  push(std::move(op));
+}
+
+void ProgramReader::read_view(const JsonPlace& statement) {
+  statement.allow_only({"view", "in", "out", "shape", "stride", "offset"});
+  OpStatement op = start_op(statement, statement.at("view").text());
+  if (!op.kind->makes_view) {
+    statement.at("view").fail("'" + op.name +
+                              "' makes no view; expected view, t, transpose, slice, select, expand "
+                              "or the like");
+  }
+  add_outputs(statement, op);
+  for (const ValueId output : op.outputs) {
+    ProgramValue& value = program_.values[output];
+    if (const auto stride = statement.find("stride")) value.layout.stride = stride->integers(0);
+    if (value.layout.stride.size() != value.layout.shape.size()) {
+      statement.fail("a stride for " + std::to_string(value.layout.stride.size()) +
+                     " dimensions; expected one for each of " + shown_shape(value.layout.shape));
+    }
+    if (const auto offset = statement.find("offset")) value.layout.offset = offset->integer(0);
+    std::int64_t last = value.layout.offset;
+    for (std::size_t d = 0; d < value.layout.shape.size(); ++d) {
+      std::int64_t reach = 0;
+      const std::int64_t steps = std::max<std::int64_t>(value.layout.shape[d] - 1, 0);
+      if (__builtin_mul_overflow(steps, value.layout.stride[d], &reach) ||
+          __builtin_add_overflow(last, reach, &last))
+        last = INT64_MAX;
+    }
+    const std::int64_t held =
+        program_.buffers[value.buffer].bytes / element_bytes(value.layout.dtype);
+    if (last >= held) {
+      statement.fail("the view reaches element " + std::to_string(last) + " of a storage of " +
+                     std::to_string(held) + "; expected it to lie within");
+    }
+  }
+  add_saves(statement, op);
+  push(std::move(op));
+}
+
+/// Tensors put in a dict or a list: a region gets them without the protocol seeing them.
+void ProgramReader::read_container(const JsonPlace& statement) {
+  statement.allow_only({"container", "in"});
+  const std::string name = statement.at("container").text();
+  for (const JsonPlace& item : statement.at("in").items()) {
+    const IdSet read_openly = read_openly_;
+    const ValueId value = named(item);
+    read_openly_ = read_openly;  // to put it in is not to read it
+    const std::string inside = name + "." + item.text();
+    define(item, inside, value);
+    hidden_.insert(inside);
+  }
+}
+
+void ProgramReader::read_region(const JsonPlace& statement, bool checkpointed) {
+  const std::string_view key = checkpointed ? "checkpoint" : "unit";
+  statement.allow_only({key, "in", "body", "reentrant", "early_stop", "preserve_rng"});
+  RegionBegin region;
+  region.name = statement.at(key).text();
+  region.kind = checkpointed ? RegionKind::checkpointed : RegionKind::unit;
+  if (const auto flag = statement.find("reentrant")) region.reentrant = flag->boolean();
+  if (const auto flag = statement.find("early_stop")) region.early_stop = flag->boolean();
+  if (const auto flag = statement.find("preserve_rng")) region.preserves_rng = flag->boolean();
+  std::optional<std::vector<ValueId>> own;
+  if (const auto inputs = statement.find("in")) {
+    own.emplace();
+    for (const JsonPlace& input : inputs->items()) {
+      const ValueId value = named(input);
+      if (!hidden_.contains(input.text())) own->push_back(value);
+    }
+  }
+  const std::size_t begin = forward_.statements.size();
+  push(std::move(region));
+  read_body(statement.at("body"));
+  const std::size_t end = forward_.statements.size();
+  push(RegionEnd{begin});
+  auto& opened = std::get<RegionBegin>(forward_.statements[begin]);
+  opened.end = end;
+  if (own) {
+    opened.inputs = *own;
+    return;
+  }
+  for (const ValueId value : values_from_outside(program_, forward_, begin + 1, end)) {
+    const bool is_hidden =
+        read_hidden_.contains(value.index()) && !read_openly_.contains(value.index());
+    if (!is_hidden) opened.inputs.push_back(value);
+  }
+}
+
+void ProgramReader::read_call(const JsonPlace& statement) {
+  statement.allow_only({"call", "in", "out"});
+  const std::string name = statement.at("call").text();
+  if (!program_place_.has("bodies") || !program_place_.at("bodies").has(name)) {
+    statement.at("call").fail("there is no body '" + name + "'; expected one under " +
+                              program_place_.pointer() + "/bodies");
+  }
+  if (std::find(calling_.begin(), calling_.end(), name) != calling_.end()) {
+    statement.at("call").fail("the body '" + name +
+                              "' calls itself: a cycle; expected calls of other bodies");
+  }
+  const JsonPlace body = program_place_.at("bodies").at(name);
+  body.allow_only({"in", "out", "body"});
+  const std::vector<std::string> wants = body.at("in").texts();
+  const std::vector<ValueId> gets = all_named(statement.at("in"));
+  const std::vector<std::string> makes = body.at("out").texts();
+  const std::vector<JsonPlace> results = statement.at("out").items();
+  if (wants.size() != gets.size() || makes.size() != results.size()) {
+    statement.fail("the call of '" + name + "' has " + std::to_string(gets.size()) +
+                   " inputs and " + std::to_string(results.size()) + " outputs; expected " +
+                   std::to_string(wants.size()) + " and " + std::to_string(makes.size()));
+  }
+  // Inside, only parameters and what it was given have names.
+  Names outside = names_;
+  for (std::size_t i = 0; i < wants.size(); ++i)
+    names_.insert_or_assign(wants[i], gets[i]);
+  calling_.push_back(name);
+  read_body(body.at("body"));
+  calling_.pop_back();
+  std::vector<ValueId> made;
+  for (const JsonPlace& output : body.at("out").items())
+    made.push_back(named(output));
+  names_ = std::move(outside);
+  for (std::size_t i = 0; i < made.size(); ++i)
+    define(results[i], results[i].text(), made[i]);
+}
+
+void ProgramReader::read_branch(const JsonPlace& statement) {
+  statement.allow_only({"branch", "body"});
+  const std::string when = statement.at("branch").text();
+  if (when != "forward" && when != "replay")
+    statement.at("branch").fail("'" + when + "' is no kind of run; expected forward or replay");
+  const std::size_t begin = forward_.statements.size();
+  push(BranchBegin{when == "replay", 0});
+  // What a replay makes, the forward has not: its names end with it.
+  Names outside = names_;
+  read_body(statement.at("body"));
+  if (when == "replay") {
+    for (const auto& [name, value] : outside) {
+      const auto inside = names_.find(name);
+      if (inside != names_.end() && inside->second != value) push(Bind{inside->second, value});
+    }
+    names_ = std::move(outside);
+  }
+  std::get<BranchBegin>(forward_.statements[begin]).end = forward_.statements.size();
+}
+
+void ProgramReader::read_no_grad(const JsonPlace& statement) {
+  statement.allow_only({"no_grad"});
+  const std::size_t begin = forward_.statements.size();
+  push(NoGradBegin{});
+  const bool grad = std::exchange(grad_, false);
+  read_body(statement.at("no_grad"));
+  grad_ = grad;
+  std::get<NoGradBegin>(forward_.statements[begin]).end = forward_.statements.size();
+}
+
+void ProgramReader::read_raise(const JsonPlace& statement) {
+  statement.allow_only({"raise", "in"});
+  Raise raise;
+  raise.type = statement.at("raise").text();
+  const std::string when = statement.has("in") ? statement.at("in").text() : "always";
+  if (when == "forward") {
+    raise.runs = Raise::Runs::forward;
+  } else if (when == "replay") {
+    raise.runs = Raise::Runs::replay;
+  } else if (when != "always") {
+    statement.at("in").fail("'" + when + "' is no kind of run; expected forward, replay or always");
+  }
+  push(std::move(raise));
+}
+
+}  // namespace remat

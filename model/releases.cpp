@@ -1,0 +1,89 @@
+#include "model/releases.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/flat_map.hpp"
+
+namespace remat {
+namespace {
+
+/// What a region was given lives as long as the call: a variable from before it that is read in it
+/// last goes at its end.
+std::size_t end_of_regions(const Forward& forward, std::size_t born, std::size_t last) {
+  for (std::size_t at = born; at < last; ++at) {
+    const auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
+    if (region != nullptr && region->end >= last) return region->end;
+  }
+  return last;
+}
+
+/// The statements of `forward` after which values are not read any more: statement → values.
+std::vector<std::vector<ValueId>> last_readers(const Program& program, const Forward& forward) {
+  FlatMap<std::size_t> last;
+  FlatMap<std::size_t> born;
+  std::vector<ValueId> made;
+  const auto read = [&](ValueId value, std::size_t at) { last[value.index()] = at; };
+  for (std::size_t at = 0; at < forward.statements.size(); ++at) {
+    const Statement& statement = forward.statements[at];
+    if (const auto* op = std::get_if<OpStatement>(&statement)) {
+      for (const ValueId input : op->inputs)
+        read(input, at);
+      for (const Save& save : op->saves)
+        read(save.value, at);
+      for (const ValueId output : op->outputs) {
+        read(output, at);
+        born[output.index()] = at;
+        made.push_back(output);
+      }
+    } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
+      for (const ValueId input : region->inputs)
+        read(input, at);
+    } else if (const auto* bind = std::get_if<Bind>(&statement)) {
+      read(bind->from, at);
+    }
+  }
+  std::vector<std::vector<ValueId>> releases(forward.statements.size());
+  for (const ValueId value : made) {
+    const bool is_leaf = program.buffers[program.values[value].buffer].role != BufferRole::none;
+    if (forward.root == value || is_leaf) continue;
+    const std::size_t at =
+        end_of_regions(forward, *born.find(value.index()), *last.find(value.index()));
+    releases[at].push_back(value);
+  }
+  return releases;
+}
+
+/// Begins and ends of blocks are places in the list: they move with it.
+void move_places(Statement& statement, const std::vector<std::size_t>& place) {
+  if (auto* region = std::get_if<RegionBegin>(&statement)) region->end = place[region->end];
+  if (auto* end = std::get_if<RegionEnd>(&statement)) end->begin = place[end->begin];
+  if (auto* branch = std::get_if<BranchBegin>(&statement)) branch->end = place[branch->end];
+  if (auto* off = std::get_if<NoGradBegin>(&statement)) off->end = place[off->end];
+}
+
+}  // namespace
+
+void add_releases(const Program& program, Forward& forward) {
+  std::vector<std::vector<ValueId>> releases = last_readers(program, forward);
+  std::vector<std::size_t> place(forward.statements.size() + 1);
+  std::vector<Statement> statements;
+  statements.reserve(forward.statements.size() * 2);
+  for (std::size_t at = 0; at < forward.statements.size(); ++at) {
+    place[at] = statements.size();
+    // A region's arguments are read where it begins; a variable must not go before its body runs.
+    if (const auto* region = std::get_if<RegionBegin>(&forward.statements[at])) {
+      std::move(releases[at].begin(), releases[at].end(),
+                std::back_inserter(releases[region->end]));
+      releases[at].clear();
+    }
+    statements.push_back(std::move(forward.statements[at]));
+    if (!releases[at].empty()) statements.emplace_back(Release{std::move(releases[at])});
+  }
+  place.back() = statements.size();
+  for (Statement& statement : statements)
+    move_places(statement, place);
+  forward.statements = std::move(statements);
+}
+
+}  // namespace remat

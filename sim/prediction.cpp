@@ -1,0 +1,71 @@
+#include "sim/prediction.hpp"
+
+#include <fmt/format.h>
+
+#include "sim/simulation.hpp"
+#include "traces/rebuild/rebuild.hpp"
+
+namespace remat {
+namespace {
+
+std::string protocol_of(const RebuiltRun& run) {
+  if (!run.has_regions) return "none";
+  if (run.selects_ops) return "torch-sac";
+  return run.has_reentrant_regions ? "torch-reentrant" : "torch";
+}
+
+bool is_border(Kind kind) {
+  return kind == Kind::phase_begin || kind == Kind::phase_end || kind == Kind::step_begin ||
+         kind == Kind::step_end || kind == Kind::header;
+}
+
+/// The recording goes on after its forwards: there is something to compare with.
+bool shows_backward(const Trace& recording) {
+  for (std::size_t i = 0; i < recording.size(); ++i) {
+    const EventView event = recording[i];
+    const Phase phase = event.phase();
+    if (phase != Phase::setup && phase != Phase::forward && !is_border(event.kind())) return true;
+    if (event.kind() == Kind::error) return true;
+  }
+  return false;
+}
+
+/// The recording's backward ran under an exec group: nothing before it shows that.
+bool ran_under_a_group(const Trace& recording) {
+  for (std::size_t i = 0; i < recording.size(); ++i) {
+    const auto session = recording[i].session(Field::gid);
+    if (session && recording.names()[recording.session(*session).kind] == "group") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Prediction predicted_from(const Trace& recording, Trace& simulated) {
+  Prediction prediction;
+  const RebuiltRun run = rebuild(recording);
+  prediction.protocol = protocol_of(run);
+  prediction.unsupported = run.unsupported;
+  if (ran_under_a_group(recording)) {
+    prediction.unsupported =
+        "its backward ran under an exec group, which the forward part does not show";
+  }
+  if (prediction.unsupported) return prediction;
+  Simulation simulation;
+  simulation.program = &run.program;
+  simulation.order = &run.order;
+  // A reentrant region says so itself: other regions may stand beside it.
+  simulation.protocol = prediction.protocol == "torch-reentrant" ? "torch" : prediction.protocol;
+  simulation.options.compat = Compat::torch;
+  simulation.options.ambient_hooks = run.has_ambient_hooks;
+  simulation.config_json =
+      fmt::format(R"({{"protocol":"{}","compat":"torch"}})", prediction.protocol);
+  simulate(simulation, simulated);
+  prediction.predicted = comparable_events(simulated);
+  if (!shows_backward(recording)) return prediction;
+  prediction.difference = first_difference(prediction.predicted, comparable_events(recording));
+  prediction.match = !prediction.difference;
+  return prediction;
+}
+
+}  // namespace remat

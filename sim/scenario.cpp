@@ -1,0 +1,231 @@
+#include "sim/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "model/errors.hpp"
+#include "model/json_place.hpp"
+#include "model/program_json.hpp"
+#include "schedules/action_list.hpp"
+#include "traces/byte_source.hpp"
+
+namespace remat {
+namespace {
+
+constexpr std::int64_t steps_max = 1'000'000;
+
+void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& reading) {
+  place.allow_only({"name", "early_stop", "compat", "determinism_check", "preserve_rng",
+                    "allow_cache_entry_mutation", "ambient_hooks", "dw_tasks", "keep"});
+  scenario.protocol = place.at("name").text();
+  if (make_protocol(scenario.protocol, {}) == nullptr) {
+    std::string known;
+    for (const ProtocolRow& row : protocols())
+      known += (known.empty() ? "" : ", ") + std::string(row.name);
+    place.at("name").fail("unknown protocol '" + scenario.protocol + "'; expected one of " + known);
+  }
+  ProtocolOptions& options = scenario.options;
+  if (const auto flag = place.find("early_stop")) options.early_stop = flag->boolean();
+  if (const auto flag = place.find("determinism_check"))
+    options.determinism_check = flag->boolean();
+  if (const auto flag = place.find("allow_cache_entry_mutation"))
+    options.allow_cache_entry_mutation = flag->boolean();
+  if (const auto flag = place.find("ambient_hooks")) options.ambient_hooks = flag->boolean();
+  if (const auto flag = place.find("preserve_rng")) scenario.rank.preserves_rng = flag->boolean();
+  if (const auto compat = place.find("compat")) {
+    const std::string name = compat->text();
+    if (name != "strict" && name != "torch")
+      compat->fail("unknown compat '" + name + "'; expected strict or torch");
+    options.compat = name == "torch" ? Compat::torch : Compat::strict;
+  }
+  if (const auto tasks = place.find("dw_tasks")) {
+    const std::string name = tasks->text();
+    if (name != "one" && name != "per_group")
+      tasks->fail("unknown dw_tasks '" + name + "'; expected one or per_group");
+    scenario.rank.dw_task_per_group = name == "per_group";
+  }
+  if (const auto keep = place.find("keep")) reading.kept_ops = keep->texts();
+}
+
+/// "F0.1", "DX0.1", "UPDATE".
+Action parsed_action(const JsonPlace& place, const std::string& text, std::int64_t microbatches) {
+  if (text == "UPDATE") return {ActionKind::update, 0};
+  const std::pair<std::string_view, ActionKind> kinds[] = {
+      {"DX", ActionKind::dx}, {"DW", ActionKind::dw},      {"F", ActionKind::forward},
+      {"I", ActionKind::dx},  {"B", ActionKind::backward}, {"W", ActionKind::dw}};
+  for (const auto& [name, kind] : kinds) {
+    if (!text.starts_with(name)) continue;
+    const std::string_view rest = std::string_view(text).substr(name.size());
+    std::int64_t microbatch = -1;
+    if (rest.starts_with("0.")) {
+      const char* const end = rest.data() + rest.size();
+      const auto [stop, error] = std::from_chars(rest.data() + 2, end, microbatch);
+      if (error != std::errc() || stop != end) microbatch = -1;
+    }
+    if (microbatch < 0 || microbatch >= microbatches) break;
+    return {kind, microbatch};
+  }
+  place.fail("'" + text +
+             "' is no action; expected F, B, DX or DW with stage 0 and a micro-batch " + "below " +
+             std::to_string(microbatches) + " (F0.1), or UPDATE");
+}
+
+struct ListedAction {
+  Action action;
+  std::optional<std::int64_t> group;
+};
+
+ListedAction read_action(const JsonPlace& place, std::int64_t microbatches) {
+  if (!place.is_object()) return {parsed_action(place, place.text(), microbatches), std::nullopt};
+  place.allow_only({"action", "retain", "group"});
+  ListedAction listed{parsed_action(place.at("action"), place.at("action").text(), microbatches),
+                      std::nullopt};
+  if (const auto retain = place.find("retain")) listed.action.retain = retain->boolean();
+  if (const auto group = place.find("group")) listed.group = group->integer(0);
+  return listed;
+}
+
+PhaseStep phase_of(const ListedAction& listed) {
+  PhaseStep step{.microbatch = listed.action.microbatch,
+                 .retain = listed.action.retain,
+                 .group = listed.group};
+  switch (listed.action.kind) {
+    case ActionKind::forward:
+      step.kind = PhaseStep::Kind::forward;
+      break;
+    case ActionKind::backward:
+      step.kind = PhaseStep::Kind::backward;
+      break;
+    case ActionKind::dx:
+      step.kind = PhaseStep::Kind::dx;
+      break;
+    case ActionKind::dw:
+      step.kind = PhaseStep::Kind::dw;
+      break;
+    case ActionKind::update:
+      step.kind = PhaseStep::Kind::update;
+      step.microbatch.reset();
+      break;
+  }
+  return step;
+}
+
+std::vector<ListedAction> read_list(const JsonPlace& list, std::int64_t microbatches) {
+  std::vector<ListedAction> actions;
+  std::set<std::int64_t> has_run;
+  for (const JsonPlace& item : list.items()) {
+    actions.push_back(read_action(item, microbatches));
+    const Action& action = actions.back().action;
+    if (action.kind == ActionKind::forward) has_run.insert(action.microbatch);
+    if (action.kind == ActionKind::forward || action.kind == ActionKind::update ||
+        has_run.count(action.microbatch) > 0)
+      continue;
+    item.fail(name_of(action) + " comes before the forward of its micro-batch; expected F0." +
+              std::to_string(action.microbatch) + " earlier in the step");
+  }
+  return actions;
+}
+
+void read_schedule(const std::optional<JsonPlace>& place, std::int64_t steps, Scenario& scenario) {
+  std::int64_t microbatches = 1;
+  bool split = false;
+  bool updates = false;
+  std::optional<JsonPlace> actions;
+  if (place) {
+    place->allow_only({"microbatches", "backward", "update", "actions"});
+    if (const auto n = place->find("microbatches")) microbatches = n->integer(1);
+    if (const auto how = place->find("backward")) {
+      const std::string name = how->text();
+      if (name != "full" && name != "split")
+        how->fail("unknown backward '" + name + "'; expected full or split");
+      split = name == "split";
+    }
+    if (const auto flag = place->find("update")) updates = flag->boolean();
+    actions = place->find("actions");
+  }
+  std::vector<std::vector<ListedAction>> lists;  // of one step each; the last goes on
+  if (actions && !actions->items().empty() && actions->items().front().is_array()) {
+    for (const JsonPlace& list : actions->items())
+      lists.push_back(read_list(list, microbatches));
+  } else if (actions) {
+    lists.push_back(read_list(*actions, microbatches));
+  } else {
+    std::vector<ListedAction>& list = lists.emplace_back();
+    for (const Action& action : all_forwards_first(microbatches, split, updates))
+      list.push_back({action, std::nullopt});
+  }
+  for (std::int64_t step = 0; step < steps; ++step) {
+    scenario.order.push_back({.kind = PhaseStep::Kind::step_begin});
+    const std::size_t at = std::min<std::size_t>(static_cast<std::size_t>(step), lists.size() - 1);
+    for (const ListedAction& listed : lists[at])
+      scenario.order.push_back(phase_of(listed));
+    scenario.order.push_back({.kind = PhaseStep::Kind::step_end});
+  }
+}
+
+void read_machine(const JsonPlace& place, Scenario& scenario, ProgramReading& reading) {
+  place.allow_only({"memory_bytes", "flops_per_second", "bytes_per_second"});
+  if (const auto bytes = place.find("memory_bytes")) scenario.memory_bytes = bytes->integer(1);
+  if (const auto rate = place.find("flops_per_second")) reading.flops_per_second = rate->integer(1);
+  if (const auto rate = place.find("bytes_per_second")) reading.bytes_per_second = rate->integer(1);
+}
+
+}  // namespace
+
+Scenario parse_scenario(const std::string& file, const std::string& text) {
+  const JsonDocument document(file, text);
+  const JsonPlace root(document);
+  root.allow_only({"format", "version", "name", "about", "program", "protocol", "schedule",
+                   "machine", "steps", "seed"});
+  if (root.at("format").text() != "rematsim-scenario")
+    root.at("format").fail("this is no scenario; expected \"rematsim-scenario\"");
+  const std::int64_t version = root.at("version").integer(1);
+  if (version > 1) {
+    root.at("version").fail("version " + std::to_string(version) +
+                            " is newer than this program knows; expected 1");
+  }
+  Scenario scenario;
+  ProgramReading reading;
+  if (const auto protocol = root.find("protocol")) read_protocol(*protocol, scenario, reading);
+  if (const auto machine = root.find("machine")) read_machine(*machine, scenario, reading);
+  scenario.program = read_program(root.at("program"), reading);
+  const auto steps = root.find("steps");
+  const std::int64_t n_steps = steps ? steps->integer(1) : 1;
+  if (n_steps > steps_max)
+    steps->fail("so many steps are not simulated; expected 1,000,000 or fewer");
+  read_schedule(root.find("schedule"), n_steps, scenario);
+  if (const auto seed = root.find("seed"))
+    scenario.rank.seed = static_cast<std::uint64_t>(seed->integer(0));
+  scenario.rank.inputs_per_microbatch = true;
+  const auto protocol = root.find("protocol");
+  scenario.config_json =
+      fmt::format(R"({{"protocol":{},"seed":{}}})",
+                  protocol ? protocol->dumped() : R"({"name":"none"})", scenario.rank.seed);
+  return scenario;
+}
+
+Scenario read_scenario(const std::string& path) {
+  const std::string name = path == "-" ? "standard input" : path;
+  constexpr std::size_t bytes_max = std::size_t{64} << 20U;
+  std::string text;
+  try {
+    const std::unique_ptr<ByteSource> source = open_bytes(path);
+    std::array<char, 65536> block{};
+    for (std::size_t n = 0; (n = source->read(block)) > 0;) {
+      text.append(block.data(), n);
+      if (text.size() > bytes_max)
+        throw InputError(name + ": larger than 64 MiB; expected a scenario");
+    }
+  } catch (const SourceError& error) {
+    throw InputError(name + ": " + error.what());
+  }
+  if (text.empty()) throw InputError(name + ": the file is empty; expected a scenario");
+  return parse_scenario(name, text);
+}
+
+}  // namespace remat

@@ -1,0 +1,165 @@
+#include <nlohmann/json.hpp>
+
+#include "model/op_kinds.hpp"
+#include "schedules/registry.hpp"
+#include "sim/scenario.hpp"
+
+namespace remat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json text() {
+  return {{"type", "string"}};
+}
+Json flag() {
+  return {{"type", "boolean"}};
+}
+Json integer(std::int64_t least) {
+  return {{"type", "integer"}, {"minimum", least}};
+}
+Json list_of(const Json& items) {
+  return {{"type", "array"}, {"items", items}};
+}
+Json one_of(const std::vector<std::string>& names) {
+  return {{"enum", names}};
+}
+Json object(const Json& properties, const std::vector<std::string>& required) {
+  Json schema = {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
+  if (!required.empty()) schema["required"] = required;
+  return schema;
+}
+Json reference(const std::string& name) {
+  return {{"$ref", "#/$defs/" + name}};
+}
+Json map_of(const Json& values) {
+  return {{"type", "object"}, {"additionalProperties", values}};
+}
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (const OpKind& kind : op_kinds())
+    names.emplace_back(kind.name);
+  return names;
+}
+
+std::vector<std::string> protocol_names() {
+  std::vector<std::string> names;
+  for (const ProtocolRow& row : protocols())
+    names.emplace_back(row.name);
+  return names;
+}
+
+Json statement_schemas() {
+  const Json names = list_of(text());
+  const Json shape = list_of(integer(0));
+  const Json body = reference("body");
+  const Json op_rest = {{"in", names},     {"out", names},    {"attrs", {{"type", "object"}}},
+                        {"keep", flag()},  {"dtype", text()}, {"shape", shape},
+                        {"stride", shape}, {"saves", names},  {"cost_ns", integer(0)}};
+  const auto op_like = [&](const char* key, const Json& kind) {
+    Json properties = {{key, kind}};
+    properties.update(op_rest);
+    return object(properties, {key, "out"});
+  };
+  Json in_place = {{"in_place", reference("kind")}};
+  in_place.update(op_rest);
+  in_place.erase("out");
+  in_place.erase("dtype");
+  in_place.erase("shape");
+  const auto region = [&](const char* key) {
+    return object({{key, text()},
+                   {"in", names},
+                   {"body", body},
+                   {"reentrant", flag()},
+                   {"early_stop", flag()},
+                   {"preserve_rng", flag()}},
+                  {key, "body"});
+  };
+  return Json::array(
+      {op_like("op", reference("kind")), op_like("random", reference("kind")),
+       object(in_place, {"in_place", "in"}),
+       object({{"view", reference("kind")},
+               {"in", names},
+               {"out", names},
+               {"shape", shape},
+               {"stride", shape},
+               {"offset", integer(0)}},
+              {"view", "in", "out"}),
+       object({{"container", text()}, {"in", names}}, {"container", "in"}), region("checkpoint"),
+       region("unit"),
+       object({{"call", text()}, {"in", names}, {"out", names}}, {"call", "in", "out"}),
+       object({{"branch", one_of({"forward", "replay"})}, {"body", body}}, {"branch", "body"}),
+       object({{"no_grad", body}}, {"no_grad"}), object({{"side_effect", text()}}, {"side_effect"}),
+       object({{"update", text()}}, {"update"}),
+       object({{"raise", text()}, {"in", one_of({"forward", "replay", "always"})}}, {"raise"})});
+}
+
+Json program_schema() {
+  const Json leaf = object(
+      {{"dtype", text()}, {"shape", list_of(integer(0))}, {"requires_grad", flag()}}, {"shape"});
+  return object(
+      {{"loss", text()},
+       {"inputs", map_of(leaf)},
+       {"params", map_of(leaf)},
+       {"bodies",
+        map_of(
+            object({{"in", list_of(text())}, {"out", list_of(text())}, {"body", reference("body")}},
+                   {"in", "out", "body"}))},
+       {"stages",
+        {{"type", "array"}, {"items", reference("body")}, {"minItems", 1}, {"maxItems", 1}}}},
+      {"stages"});
+}
+
+Json schedule_schema() {
+  const Json name = {{"type", "string"}, {"pattern", "^(UPDATE|(F|B|DX|DW|I|W)0\\.[0-9]+)$"}};
+  const Json action = {
+      {"anyOf",
+       Json::array({name, object({{"action", name}, {"retain", flag()}, {"group", integer(0)}},
+                                 {"action"})})}};
+  return object(
+      {{"microbatches", integer(1)},
+       {"backward", one_of({"full", "split"})},
+       {"update", flag()},
+       {"actions", {{"anyOf", Json::array({list_of(action), list_of(list_of(action))})}}}},
+      {});
+}
+
+}  // namespace
+
+std::string scenario_schema() {
+  const Json protocol = object({{"name", one_of(protocol_names())},
+                                {"early_stop", flag()},
+                                {"compat", one_of({"strict", "torch"})},
+                                {"determinism_check", flag()},
+                                {"preserve_rng", flag()},
+                                {"allow_cache_entry_mutation", flag()},
+                                {"ambient_hooks", flag()},
+                                {"dw_tasks", one_of({"one", "per_group"})},
+                                {"keep", list_of(text())}},
+                               {"name"});
+  const Json machine = object({{"memory_bytes", integer(1)},
+                               {"flops_per_second", integer(1)},
+                               {"bytes_per_second", integer(1)}},
+                              {});
+  Json schema = object({{"format", {{"const", "rematsim-scenario"}}},
+                        {"version", {{"const", 1}}},
+                        {"name", text()},
+                        {"about", text()},
+                        {"program", program_schema()},
+                        {"protocol", protocol},
+                        {"schedule", schedule_schema()},
+                        {"machine", machine},
+                        {"steps", {{"type", "integer"}, {"minimum", 1}, {"maximum", 1000000}}},
+                        {"seed", integer(0)}},
+                       {"format", "version", "program"});
+  Json all = {
+      {"$schema", "https://json-schema.org/draft/2020-12/schema"},
+      {"title", "rematsim scenario"},
+      {"$defs",
+       {{"kind", one_of(kind_names())}, {"body", list_of({{"oneOf", statement_schemas()}})}}}};
+  all.update(schema);
+  return all.dump(2);
+}
+
+}  // namespace remat
