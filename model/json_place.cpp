@@ -9,6 +9,38 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// A key inside a JSON pointer (RFC 6901).
+std::string pointer_part(std::string_view key) {
+  std::string part;
+  for (const char letter : key) {
+    if (letter == '~') {
+      part += "~0";
+    } else if (letter == '/') {
+      part += "~1";
+    } else {
+      part += letter;
+    }
+  }
+  return part;
+}
+
+/// An error is one line: what would break it is shown as JSON writes it.
+std::string on_one_line(const std::string& text) {
+  std::string line;
+  for (const char letter : text) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (code >= 0x20 && code != 0x7f) {
+      line += letter;
+      continue;
+    }
+    constexpr std::string_view digits = "0123456789abcdef";
+    line += "\\u00";
+    line += digits[code >> 4U];
+    line += digits[code & 15U];
+  }
+  return line;
+}
+
 /// Walks the text of valid JSON, looking for one pointer.
 class LineFinder {
  public:
@@ -49,7 +81,7 @@ class LineFinder {
       while (!next_is('}')) {
         skip_blank();
         const std::size_t key_line = line_;
-        const std::string inner = pointer + "/" + string();
+        const std::string inner = pointer + "/" + pointer_part(string());
         next_is(':');
         walk(inner);
         if (inner == wanted_) found_ = key_line;
@@ -134,7 +166,7 @@ std::size_t JsonDocument::line_of(const std::string& pointer) const {
 
 void JsonPlace::fail(const std::string& what) const {
   throw InputError(document_->file() + ":" + std::to_string(document_->line_of(pointer_)) + ": " +
-                   what + " (at " + (pointer_.empty() ? "/" : pointer_) + ")");
+                   on_one_line(what + " (at " + (pointer_.empty() ? "/" : pointer_) + ")"));
 }
 
 void JsonPlace::require_object() const {
@@ -150,7 +182,7 @@ JsonPlace JsonPlace::at(std::string_view key) const {
   require_object();
   const auto found = value_->find(key);
   if (found == value_->end()) fail("'" + std::string(key) + "' is missing; expected it here");
-  return {*document_, *found, pointer_ + "/" + std::string(key)};
+  return {*document_, *found, pointer_ + "/" + pointer_part(key)};
 }
 
 std::optional<JsonPlace> JsonPlace::find(std::string_view key) const {

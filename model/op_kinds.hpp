@@ -19,7 +19,7 @@ struct SaveRule {
 /// A product of inputs and outputs. A factor below `first_output` is an input's index; from there
 /// on an output's.
 struct Monomial {
-  static constexpr std::uint8_t first_output = 16;
+  static constexpr std::uint8_t first_output = 128;
   std::uint8_t n_factors = 0;
   std::uint8_t factors[3] = {};
 };

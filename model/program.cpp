@@ -32,7 +32,7 @@ Uses uses_of(const Forward& forward) {
       uses.reads.push_back({at, save.value});
     }
     for (const ValueId output : op->outputs)
-      uses.made[output.index()] = at + 1;
+      if (op->writes != output) uses.made[output.index()] = at + 1;  // a written leaf is not made
   }
   if (forward.root) uses.last_read[forward.root->index()] = forward.statements.size() + 1;
   return uses;
@@ -104,7 +104,7 @@ std::vector<ValueId> values_from_outside(const Program& program, const Forward& 
     if (op == nullptr) continue;
     std::for_each(op->inputs.begin(), op->inputs.end(), meet);
     for (const ValueId output : op->outputs)
-      made.insert(output.index());
+      if (op->writes != output) made.insert(output.index());
   }
   return read;
 }

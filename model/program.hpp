@@ -51,6 +51,12 @@ struct Save {
   std::optional<ValueId> copy_of = std::nullopt;
 };
 
+/// The factor of the input or output at `index`; none for one past all that a monomial can name.
+inline std::uint8_t save_factor(bool is_output, std::ptrdiff_t index) {
+  if (index >= Monomial::first_output - 1) return Save::no_factor;
+  return static_cast<std::uint8_t>(index + (is_output ? Monomial::first_output : 0));
+}
+
 struct OpStatement {
   std::string name;
   const OpKind* kind = nullptr;

@@ -60,6 +60,8 @@ void ProgramReader::read_leaves() {
 
 ValueId ProgramReader::add_leaf(const std::string& name, const JsonPlace& place, BufferRole role) {
   place.allow_only({"dtype", "shape", "requires_grad"});
+  if (names_.find(name) != names_.end())
+    place.fail("'" + name + "' is an input too; expected another name for the parameter");
   TensorLayout layout;
   layout.dtype = place.has("dtype") ? place.at("dtype").text() : "f32";
   layout.shape = place.at("shape").integers(0);
@@ -192,6 +194,9 @@ void ProgramReader::add_outputs(const JsonPlace& statement, OpStatement& op) {
     const BufferId buffer = is_view ? program_.values[op.inputs[0]].buffer
                                     : program_.buffers.push_back({bytes, BufferRole::none});
     const std::string name = names[j].text();
+    for (std::size_t k = 0; k < j; ++k)
+      if (names[k].text() == name)
+        names[j].fail("'" + name + "' is named twice; expected a name for each output");
     const bool is_part = j == 0 || op.kind->outputs_are_parts;
     op.outputs.push_back(add_value(name, buffer, std::move(layout), requires_grad && is_part));
     define(names[j], name, op.outputs.back());
@@ -256,6 +261,7 @@ void ProgramReader::read_op(const JsonPlace& statement, std::string_view key) {
       {key, "in", "out", "attrs", "keep", "dtype", "shape", "stride", "saves", "cost_ns"});
   OpStatement op = start_op(statement, statement.at(key).text());
   add_outputs(statement, op);
+  if (op.kind->makes_view && !op.inputs.empty()) check_views(statement, op);
   add_saves(statement, op);
   add_cost(statement, op);
   push(std::move(op));

@@ -51,6 +51,7 @@ class ProgramReader {
   void add_outputs(const JsonPlace& statement, OpStatement& op);
   TensorLayout output_layout(const JsonPlace& statement, const OpStatement& op,
                              std::size_t j) const;
+  void check_views(const JsonPlace& statement, const OpStatement& op) const;
   void add_saves(const JsonPlace& statement, OpStatement& op);
   void add_cost(const JsonPlace& statement, OpStatement& op);
   void push(Statement statement) { forward_.statements.push_back(std::move(statement)); }

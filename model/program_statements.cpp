@@ -50,7 +50,10 @@ void ProgramReader::read_in_place(const JsonPlace& statement) {
                 "' is a leaf that requires grad; expected no_grad around what writes it in place");
   }
   op.writes = before;
-  const ValueId after = add_value(old.name, old.buffer, old.layout, wants_grad(op));
+  // A leaf stays the leaf that it is.
+  const bool is_leaf = program_.buffers[old.buffer].role != BufferRole::none;
+  const ValueId after =
+      is_leaf ? before : add_value(old.name, old.buffer, old.layout, wants_grad(op));
   op.outputs.push_back(after);
   define(target, target.text(), after);
   // R14: the history of all that looks at the storage goes through the write.
@@ -88,7 +91,8 @@ void ProgramReader::read_update(const JsonPlace& statement) {
   op.inputs = {before};
   op.writes = before;
   op.by_caller = true;
-  op.outputs = {add_value(old.name, old.buffer, old.layout, old.requires_grad)};
+  const bool is_leaf = program_.buffers[old.buffer].role != BufferRole::none;
+  op.outputs = {is_leaf ? before : add_value(old.name, old.buffer, old.layout, old.requires_grad)};
   push(std::move(op));
 }
 
@@ -104,28 +108,32 @@ void ProgramReader::read_view(const JsonPlace& statement) {
   for (const ValueId output : op.outputs) {
     ProgramValue& value = program_.values[output];
     if (const auto stride = statement.find("stride")) value.layout.stride = stride->integers(0);
-    if (value.layout.stride.size() != value.layout.shape.size()) {
-      statement.fail("a stride for " + std::to_string(value.layout.stride.size()) +
-                     " dimensions; expected one for each of " + shown_shape(value.layout.shape));
-    }
     if (const auto offset = statement.find("offset")) value.layout.offset = offset->integer(0);
-    std::int64_t last = value.layout.offset;
-    for (std::size_t d = 0; d < value.layout.shape.size(); ++d) {
-      std::int64_t reach = 0;
-      const std::int64_t steps = std::max<std::int64_t>(value.layout.shape[d] - 1, 0);
-      if (__builtin_mul_overflow(steps, value.layout.stride[d], &reach) ||
-          __builtin_add_overflow(last, reach, &last))
-        last = INT64_MAX;
+  }
+  check_views(statement, op);
+  add_saves(statement, op);
+  push(std::move(op));
+}
+
+/// Each output of a view lies within its storage.
+void ProgramReader::check_views(const JsonPlace& statement, const OpStatement& op) const {
+  for (const ValueId output : op.outputs) {
+    const TensorLayout& layout = program_.values[output].layout;
+    if (layout.stride.size() != layout.shape.size()) {
+      statement.fail("a stride for " + std::to_string(layout.stride.size()) +
+                     " dimensions; expected one for each of " + shown_shape(layout.shape));
     }
+    const std::int64_t n_spanned = spanned_elements(layout);
+    if (n_spanned == 0) continue;
+    std::int64_t end = 0;
+    if (__builtin_add_overflow(n_spanned, layout.offset, &end)) end = INT64_MAX;
     const std::int64_t held =
-        program_.buffers[value.buffer].bytes / element_bytes(value.layout.dtype);
-    if (last >= held) {
-      statement.fail("the view reaches element " + std::to_string(last) + " of a storage of " +
+        program_.buffers[program_.values[output].buffer].bytes / element_bytes(layout.dtype);
+    if (end > held) {
+      statement.fail("the view reaches element " + std::to_string(end - 1) + " of a storage of " +
                      std::to_string(held) + "; expected it to lie within");
     }
   }
-  add_saves(statement, op);
-  push(std::move(op));
 }
 
 /// Tensors put in a dict or a list: a region gets them without the protocol seeing them.

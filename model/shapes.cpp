@@ -30,6 +30,11 @@ InferredShape matmul(const Shape& a, const Shape& b) {
   if (a.back() != b[b.size() - 2]) {
     return mismatch("inner dimensions that agree: " + shown_shape(a) + " × " + shown_shape(b));
   }
+  const bool same_batches =
+      b.size() == 2 || (a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin()));
+  if (!same_batches) {
+    return mismatch("batch dimensions that agree: " + shown_shape(a) + " × " + shown_shape(b));
+  }
   Shape out = a;
   out.back() = b.back();
   return {out, std::nullopt};

@@ -90,6 +90,8 @@ class Protocol {
   virtual bool checks_version_of(KeptThing thing) const = 0;
   /// What a replay refills must equal what forward packed, not only look like it.
   virtual bool checks_values() const = 0;
+  /// A region that would hand some tensor no gradient, where plain code does, is an error.
+  virtual bool refuses_lost_gradients() const = 0;
 };
 
 }  // namespace remat

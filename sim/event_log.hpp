@@ -51,7 +51,10 @@ class EventLog {
   void pop_unit() { units_.pop_back(); }
 
   Instant now() const { return now_; }
-  void spend(Duration duration) { now_ = now_ + duration; }
+  /// Time that no run reaches stays at the largest.
+  void spend(Duration duration) {
+    if (__builtin_add_overflow(now_.ns, duration.ns, &now_.ns)) now_.ns = INT64_MAX;
+  }
 
   void header(std::string_view config_json, std::string_view expect_json);
   void step(bool begins, std::int64_t step);

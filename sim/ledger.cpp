@@ -67,7 +67,8 @@ void Ledger::count(Row& row) {
   const std::uint8_t before = std::exchange(row.counted_as, now);
   if (row.is_outside) return;
   if (before == unowned) {
-    live_.total += row.bytes;
+    if (__builtin_add_overflow(live_.total, row.bytes, &live_.total))
+      throw InputError("more bytes are alive than can be counted; expected smaller tensors");
   } else {
     live_.by_class[before] -= row.bytes;
   }

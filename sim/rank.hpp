@@ -146,6 +146,8 @@ class Rank : private SlotOwner {
   // rank_walk.cpp
   Flow run(Walk& walk, std::size_t begin, std::size_t end);
   Flow run_op(Walk& walk, const OpStatement& op);
+  Flow require_defined(Walk& walk, const std::vector<ValueId>& values);
+  bool is_leaf_write(const OpStatement& op, ValueId output) const;
   void copy(Walk& walk, ValueId from, ValueId to);
   Flow run_kernel(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs);
   Tensor make_output(Walk& walk, const OpStatement& op, ValueId output,
@@ -170,6 +172,7 @@ class Rank : private SlotOwner {
   Flow run_plain_region(Walk& walk, std::size_t at, const RegionBegin& region);
   Flow run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& region);
   Flow save_inputs(Walk& walk, std::uint32_t frame, const RegionBegin& region);
+  bool loses_gradients(const RegionBegin& region, bool requires_grad) const;
   Flow run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region);
   Flow pack(Walk& walk, const Tensor& tensor, SavedSlot& slot);
   Flow refill(Walk& walk, Tensor tensor, SavedSlot& slot);

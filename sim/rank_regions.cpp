@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/rank.hpp"
@@ -23,6 +24,9 @@ const RegionBegin& Rank::region_of(std::size_t forward, std::size_t begin) const
 }
 
 Flow Rank::run_region(Walk& walk, std::size_t at, const RegionBegin& region) {
+  for (const std::vector<ValueId>* values : {&region.inputs, &region.captured}) {
+    if (const Flow flow = require_defined(walk, *values); flow != Flow::done) return flow;
+  }
   RegionMode mode = RegionMode::plain;
   if (region.kind == RegionKind::checkpointed && walk.grad) {
     mode = protocol_->region({.reentrant = region.reentrant, .early_stop = region.early_stop});
@@ -102,6 +106,14 @@ Flow Rank::save_inputs(Walk& walk, std::uint32_t index, const RegionBegin& regio
   return Flow::done;
 }
 
+/// What the body reads past its arguments gets no gradient from a reentrant region; nor does
+/// anything where no argument requires grad, parameters included.
+bool Rank::loses_gradients(const RegionBegin& region, bool requires_grad) const {
+  const auto wants = [&](ValueId value) { return value_of(value).requires_grad; };
+  if (std::any_of(region.captured.begin(), region.captured.end(), wants)) return true;
+  return !requires_grad && std::any_of(region.params.begin(), region.params.end(), wants);
+}
+
 Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) {
   auto call = std::make_unique<ReentrantCall>();
   call->forward = walk.forward;
@@ -119,6 +131,13 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
     arguments.push_back(tensor_of(walk, input, OwnerClass::region_input));
     edges.push_back(edge_to(walk, input));
     requires_grad |= edges.back().node || edges.back().leaf;
+  }
+  if (protocol_->refuses_lost_gradients() && loses_gradients(region, requires_grad)) {
+    return fail(
+        "E-GRAD-NONE", "builtins.RuntimeError",
+        fmt::format("{}: a reentrant region hands gradients to its tensor arguments only, "
+                    "and reads a tensor that requires grad past them{}",
+                    region.name, requires_grad ? "" : "; none of its arguments requires grad"));
   }
   log_->push_unit(region.name, call->invocation);
   log_->unit_begin(std::nullopt, false, true, true, std::nullopt);

@@ -69,7 +69,20 @@ Ring Rank::draw() {
       random_bits(options_.seed, draw_stream, static_cast<std::uint64_t>(rng_position_++)));
 }
 
+/// Every variable that is read has a value in this run: a branch not taken may have left one out.
+Flow Rank::require_defined(Walk& walk, const std::vector<ValueId>& values) {
+  for (const ValueId value : values) {
+    const bool is_leaf = program_->buffers[value_of(value).buffer].role != BufferRole::none;
+    if (is_leaf || find(walk, value) != nullptr) continue;
+    return fail("E-USER", "builtins.UnboundLocalError",
+                fmt::format("'{}' is read and has no value in this run of the region",
+                            value_of(value).name));
+  }
+  return Flow::done;
+}
+
 Flow Rank::run_op(Walk& walk, const OpStatement& op) {
+  if (const Flow defined = require_defined(walk, op.inputs); defined != Flow::done) return defined;
   const Phase phase = log_->phase();
   if (op.by_caller) log_->set_phase(Phase::setup);
   std::vector<SavedSlot> saves;
@@ -97,8 +110,10 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
       remember(walk, op, outputs);
   }
   if (flow == Flow::done) {
-    for (const Tensor& output : outputs)
-      walk.variables.set(output.value, {output.shared_as(walk.owner), {}, 0});
+    for (const Tensor& output : outputs) {
+      if (is_leaf_write(op, output.value)) continue;  // it stays the leaf that it is
+      walk.variables.set(output.value, {output.shared_as(walk.owner), {}, 0, output.value});
+    }
     flow = pack_those(true);
   }
   if (flow == Flow::done && tapes) make_node(walk, op, std::move(saves), outputs);
@@ -161,6 +176,7 @@ Flow Rank::run_kernel(Walk& walk, const OpStatement& op, std::vector<Tensor>& ou
 /// The output lies on an input's storage, on that of an output before it, or on a new one.
 Tensor Rank::make_output(Walk& walk, const OpStatement& op, ValueId output,
                          const std::vector<Tensor>& made, bool& is_new) {
+  if (is_leaf_write(op, output)) return tensor_of(walk, output, walk.owner);
   const BufferId buffer = value_of(output).buffer;
   for (const ValueId input : op.inputs) {
     if (value_of(input).buffer != buffer) continue;
@@ -184,6 +200,10 @@ void Rank::write_in_place(const OpStatement& op, const Tensor& target, Ring valu
                                    : partial_write(op.seed).old_part * ledger_.element(storage) +
                                          partial_write(op.seed).new_part * written);
   ledger_.bump_version(storage);
+}
+
+bool Rank::is_leaf_write(const OpStatement& op, ValueId output) const {
+  return op.writes == output && program_->buffers[value_of(output).buffer].role != BufferRole::none;
 }
 
 Rank::PartialWrite Rank::partial_write(std::uint64_t seed) {

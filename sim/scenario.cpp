@@ -18,6 +18,8 @@ namespace remat {
 namespace {
 
 constexpr std::int64_t steps_max = 1'000'000;
+constexpr std::int64_t microbatches_max = 100'000;
+constexpr std::int64_t actions_max = 10'000'000;  // of all steps
 
 void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& reading) {
   place.allow_only({"name", "early_stop", "compat", "determinism_check", "preserve_rng",
@@ -118,27 +120,39 @@ PhaseStep phase_of(const ListedAction& listed) {
 std::vector<ListedAction> read_list(const JsonPlace& list, std::int64_t microbatches) {
   std::vector<ListedAction> actions;
   std::set<std::int64_t> has_run;
+  std::set<std::int64_t> has_dx;
   for (const JsonPlace& item : list.items()) {
     actions.push_back(read_action(item, microbatches));
     const Action& action = actions.back().action;
     if (action.kind == ActionKind::forward) has_run.insert(action.microbatch);
-    if (action.kind == ActionKind::forward || action.kind == ActionKind::update ||
-        has_run.count(action.microbatch) > 0)
-      continue;
-    item.fail(name_of(action) + " comes before the forward of its micro-batch; expected F0." +
-              std::to_string(action.microbatch) + " earlier in the step");
+    if (action.kind == ActionKind::dx) has_dx.insert(action.microbatch);
+    const bool needs_forward =
+        action.kind != ActionKind::forward && action.kind != ActionKind::update;
+    if (needs_forward && has_run.count(action.microbatch) == 0) {
+      item.fail(name_of(action) + " comes before the forward of its micro-batch; expected F0." +
+                std::to_string(action.microbatch) + " earlier in the step");
+    }
+    if (action.kind == ActionKind::dw && has_dx.count(action.microbatch) == 0) {
+      item.fail(name_of(action) + " comes before the other half of its backward; expected DX0." +
+                std::to_string(action.microbatch) + " earlier in the step");
+    }
   }
   return actions;
 }
 
-void read_schedule(const std::optional<JsonPlace>& place, std::int64_t steps, Scenario& scenario) {
+void read_schedule(const std::string& file, const std::optional<JsonPlace>& place,
+                   std::int64_t steps, Scenario& scenario) {
   std::int64_t microbatches = 1;
   bool split = false;
   bool updates = false;
   std::optional<JsonPlace> actions;
   if (place) {
     place->allow_only({"microbatches", "backward", "update", "actions"});
-    if (const auto n = place->find("microbatches")) microbatches = n->integer(1);
+    if (const auto n = place->find("microbatches")) {
+      microbatches = n->integer(1);
+      if (microbatches > microbatches_max)
+        n->fail("so many micro-batches are not simulated; expected 100,000 or fewer");
+    }
     if (const auto how = place->find("backward")) {
       const std::string name = how->text();
       if (name != "full" && name != "split")
@@ -159,10 +173,18 @@ void read_schedule(const std::optional<JsonPlace>& place, std::int64_t steps, Sc
     for (const Action& action : all_forwards_first(microbatches, split, updates))
       list.push_back({action, std::nullopt});
   }
+  std::int64_t n_actions = 0;
   for (std::int64_t step = 0; step < steps; ++step) {
+    const std::vector<ListedAction>& list =
+        lists[std::min<std::size_t>(static_cast<std::size_t>(step), lists.size() - 1)];
+    n_actions += std::ssize(list);
+    if (n_actions > actions_max) {
+      throw InputError(file +
+                       ": all steps together have more than 10,000,000 actions; expected "
+                       "fewer steps or shorter lists");
+    }
     scenario.order.push_back({.kind = PhaseStep::Kind::step_begin});
-    const std::size_t at = std::min<std::size_t>(static_cast<std::size_t>(step), lists.size() - 1);
-    for (const ListedAction& listed : lists[at])
+    for (const ListedAction& listed : list)
       scenario.order.push_back(phase_of(listed));
     scenario.order.push_back({.kind = PhaseStep::Kind::step_end});
   }
@@ -182,6 +204,8 @@ Scenario parse_scenario(const std::string& file, const std::string& text) {
   const JsonPlace root(document);
   root.allow_only({"format", "version", "name", "about", "program", "protocol", "schedule",
                    "machine", "steps", "seed"});
+  for (const char* key : {"name", "about"})
+    if (const auto words = root.find(key)) words->text();
   if (root.at("format").text() != "rematsim-scenario")
     root.at("format").fail("this is no scenario; expected \"rematsim-scenario\"");
   const std::int64_t version = root.at("version").integer(1);
@@ -198,7 +222,7 @@ Scenario parse_scenario(const std::string& file, const std::string& text) {
   const std::int64_t n_steps = steps ? steps->integer(1) : 1;
   if (n_steps > steps_max)
     steps->fail("so many steps are not simulated; expected 1,000,000 or fewer");
-  read_schedule(root.find("schedule"), n_steps, scenario);
+  read_schedule(file, root.find("schedule"), n_steps, scenario);
   if (const auto seed = root.find("seed"))
     scenario.rank.seed = static_cast<std::uint64_t>(seed->integer(0));
   scenario.rank.inputs_per_microbatch = true;

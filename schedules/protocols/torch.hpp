@@ -23,6 +23,7 @@ class TorchProtocol : public Protocol {
   CacheDecision cached_op(const CacheState& state) const override;
   bool checks_version_of(KeptThing thing) const override;
   bool checks_values() const override { return is_strict(); }
+  bool refuses_lost_gradients() const override { return is_strict(); }
 
  protected:
   const ProtocolOptions& options() const { return options_; }

@@ -162,14 +162,16 @@ TEST_CASE("check says what is wrong with the header's expectation", "[cli]") {
 
 TEST_CASE("bad usage is one line and exit 2", "[cli]") {
   CHECK(rematsim({}).err ==
-        "error: no command is given; expected one of check, schema; see rematsim --help\n");
+        "error: no command is given; expected one of check, predict, simulate, schema; see "
+        "rematsim --help\n");
   CHECK(rematsim({"chek"}).err ==
-        "error: unknown command 'chek'; expected one of check, schema; see rematsim --help\n");
+        "error: unknown command 'chek'; expected one of check, predict, simulate, schema; see "
+        "rematsim --help\n");
   CHECK(rematsim({"check"}).err ==
         "error: no trace is named; expected one or more files (- is standard input)\n");
   CHECK(rematsim({"check", "--jsno"}).exit_code == 2);
   CHECK(rematsim({"schema", "scenarios"}).err ==
-        "error: there is no schema 'scenarios'; expected one of trace\n");
+        "error: there is no schema 'scenarios'; expected one of trace, scenario\n");
 }
 
 TEST_CASE("help and version are asked for on every level", "[cli]") {

@@ -170,6 +170,9 @@ TEST_CASE("an action is one of a micro-batch that there is, and behind its forwa
        "3: DW0.0 comes before the forward of its micro-batch; expected F0.0 earlier in the step "
        "(at "
        "/schedule/actions/1/0)"},
+      {R"(["F0.0", "DW0.0"])",
+       "3: DW0.0 comes before the other half of its backward; expected DX0.0 earlier in the step "
+       "(at /schedule/actions/1)"},
       {R"([{"retain": true}])",
        "3: 'action' is missing; expected it here (at /schedule/actions/0)"},
       {R"([{"action": "F0.0", "retian": true}])",

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "model/errors.hpp"
 #include "tests/sim/scenario_run.hpp"
 
 // observed-torch.md §6: what torch does silently is an error by default (strict), and what torch
@@ -174,4 +175,47 @@ TEST_CASE("a user's exception in forward goes through unchanged, and no scope st
   CHECK(run.code() == "E-USER");
   CHECK(run.events == Events{"error builtins.ValueError"});
   CHECK(run.broken().empty());
+}
+
+TEST_CASE("silent: what a reentrant region reads past its arguments gets no gradient", "[sim]") {
+  const std::string stage = op("sin", {"x"}, {"h"}) + "," + op("cos", {"x"}, {"k"}) + "," +
+                            checkpoint("u", op("mul", {"h", "k"}, {"y"}), R"("in":["h"])") + "," +
+                            loss_of("y");
+  const Both runs = run_both(stage, "", "torch-reentrant");
+  CHECK(runs.strict.code() == "E-GRAD-NONE");
+  CHECK(runs.torch.code() == "none");
+  CHECK(runs.torch.result.gradients_match == false);
+  CHECK(runs.torch.broken() == Events{"gradients_equal_plain"});
+}
+
+TEST_CASE("a name that only forward's branch gave a value is an error in the replay", "[sim]") {
+  const ScenarioRun run =
+      run_stage(checkpoint("u", R"({"branch":"forward","body":[)" + op("sin", {"x"}, {"h"}) +
+                                    "]}," + op("sin", {"h"}, {"y"})) +
+                "," + loss_of("y"));
+  CHECK(run.code() == "E-USER");
+  CHECK(run.events.back() == "error builtins.UnboundLocalError");
+}
+
+TEST_CASE("a parameter written under no_grad stays the leaf that it is", "[sim]") {
+  const ScenarioRun run = run_stage(R"({"no_grad":[{"in_place":"scale","in":["w0"]}]},)" +
+                                        op("mm", {"x", "w0"}, {"y"}) + "," + loss_of("y"),
+                                    "none");
+  std::vector<std::string> leaves;
+  for (const Contribution& contribution : run.result.contributions)
+    leaves.push_back(run.scenario->program.values[contribution.leaf].name);
+  CHECK(leaves == Events{"x", "w0"});
+}
+
+TEST_CASE("sums that no machine can hold are refused or stay at the largest", "[sim]") {
+  const std::string long_ops = op("sin", {"x"}, {"h"}, R"("cost_ns":9223372036854775807)") + "," +
+                               op("sin", {"h"}, {"y"}, R"("cost_ns":9223372036854775807)");
+  CHECK(run_stage(long_ops + "," + loss_of("y"), "none").result.end.ns == INT64_MAX);
+  const std::string huge = R"("shape":[1152921504606846976])";
+  CHECK_THROWS_AS(
+      run_stage(op("empty", {}, {"a"}, huge) + "," + op("empty", {}, {"b"}, huge) + "," +
+                    op("empty", {}, {"c"}, huge) + "," + op("add", {"a", "b"}, {"d"}) + "," +
+                    op("add", {"d", "c"}, {"e"}) + "," + loss_of("x"),
+                "none"),
+      InputError);
 }

@@ -35,6 +35,8 @@ void ForwardBuilder::observe(const EventView& event) {
     case Kind::phase_end:
       assign_packs(nullptr);
       close_implicit_regions();
+      if (!open_.empty())
+        unsupported_ = "a forward ends inside a region: what was raised there is not recorded";
       break;
     case Kind::unpack_begin:
     case Kind::unpack:

@@ -91,10 +91,9 @@ void ForwardBuilder::give_to_last_op(std::size_t n) {
     const auto output = std::find(last.outputs.begin(), last.outputs.end(), save.value);
     const auto input = std::find(last.inputs.begin(), last.inputs.end(), save.value);
     if (output != last.outputs.end()) {
-      save.factor =
-          static_cast<std::uint8_t>(output - last.outputs.begin() + Monomial::first_output);
+      save.factor = save_factor(true, output - last.outputs.begin());
     } else if (input != last.inputs.end()) {
-      save.factor = static_cast<std::uint8_t>(input - last.inputs.begin());
+      save.factor = save_factor(false, input - last.inputs.begin());
     }
     last.saves.push_back(save);
   }
@@ -128,7 +127,7 @@ void ForwardBuilder::assign_packs(OpStatement* next) {
       if (!taken[k] && next->inputs[k] == save.value) best = k;
     if (best < next->inputs.size()) {
       taken[best] = true;
-      save.factor = static_cast<std::uint8_t>(best);
+      save.factor = save_factor(false, static_cast<std::ptrdiff_t>(best));
     }
     next->saves.push_back(save);
   }

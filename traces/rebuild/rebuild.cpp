@@ -136,6 +136,25 @@ class Rebuilder {
     finish_forward();
     is_later_ = true;
     add(step);
+    require_forward(step);
+  }
+
+  // What a backward runs on is the program of its micro-batch's forward.
+  void require_forward(const PhaseStep& step) {
+    if (step.kind == PhaseStep::Kind::update) return;
+    const auto runs_it = [&](const PhaseStep& earlier) {
+      return earlier.kind == PhaseStep::Kind::forward && earlier.microbatch == step.microbatch;
+    };
+    const auto last = std::find_if(run_.order.rbegin(), run_.order.rend(), runs_it);
+    if (last == run_.order.rend()) {
+      run_.unsupported = "a backward of a micro-batch whose forward is not recorded";
+      return;
+    }
+    const std::vector<Statement>& statements = run_.program.forwards[last->forward].statements;
+    const bool runs_ops = std::any_of(statements.begin(), statements.end(), [](const Statement& s) {
+      return std::holds_alternative<OpStatement>(s);
+    });
+    if (!runs_ops) run_.unsupported = "a backward of a forward that runs no op";
   }
 
   // Not when they are named: their roles are told after that.

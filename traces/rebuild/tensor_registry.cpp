@@ -119,10 +119,10 @@ std::vector<ValueId> TensorRegistry::rebase(std::int64_t storage, ValueId writte
 ValueId TensorRegistry::make_detached(const TensorView& tensor) {
   const std::string key = key_of(tensor.storage.value_or(-1), trace_->layout(tensor.layout));
   const auto before = latest_.find(key);
-  const std::optional<std::uint32_t> original =
-      before == latest_.end() ? std::nullopt : std::optional(before->second);
+  const bool has_original = before != latest_.end();
+  const std::uint32_t original = has_original ? before->second : 0;
   const ValueId made = make(tensor, false);
-  if (original) latest_[key] = *original;
+  if (has_original) latest_[key] = original;
   return made;
 }
 
