@@ -78,6 +78,8 @@ void add_simulate(CLI::App& app, Command& chosen) {
       ->type_name("");
   simulate->add_option("--trace", options->trace, "write the trace to this file")
       ->type_name("FILE");
+  simulate->add_option("--events-max", options->events_max, "stop after so many phases")
+      ->type_name("N");
   simulate->add_flag("--json", options->json, "print one JSON object");
   simulate
       ->add_option("-o,--output", options->output, "write to this file instead of standard output")

@@ -40,9 +40,8 @@ ExitCode predict_command(const PredictOptions& options) {
     predictions.push_back(predicted_file(path, simulated));
     code = worse(code, exit_code(predictions.back()));
     if (options.trace.empty() || predictions.back().unreadable) continue;
-    if (predictions.back().unsupported)
-      throw InputError(path + " cannot be predicted: " + *predictions.back().unsupported);
-    write_trace(simulated, options.trace);
+    // Without a prediction there is no trace to write; the output says why.
+    if (!predictions.back().unsupported) write_trace(simulated, options.trace);
   }
   const bool nothing_to_show = predictions.size() == 1 && predictions.front().unreadable;
   if (options.json || !nothing_to_show) {

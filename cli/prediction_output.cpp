@@ -42,6 +42,7 @@ std::string prediction_json(const std::vector<PredictedFile>& predictions, bool 
     }
     const auto& why = prediction.unreadable ? prediction.unreadable : prediction.unsupported;
     file["unsupported"] = side(why);
+    if (prediction.not_compared) file["not_compared"] = *prediction.not_compared;
     if (prediction.unreadable) file["verdict"] = "invalid";
     files.push_back(std::move(file));
     matched += prediction.match == true ? 1 : 0;
@@ -77,6 +78,8 @@ std::string prediction_text(const std::vector<PredictedFile>& predictions, bool 
   for (const PredictedFile& prediction : predictions) {
     if (prediction.unsupported)
       text += fmt::format("{}: not predicted: {}\n", prediction.file, *prediction.unsupported);
+    if (prediction.not_compared)
+      text += fmt::format("{}: not compared: {}\n", prediction.file, *prediction.not_compared);
     if (!prediction.difference) continue;
     const FirstDifference& at = *prediction.difference;
     text +=

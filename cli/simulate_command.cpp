@@ -33,7 +33,9 @@ Outcome outcome_of(const SimulateOptions& options) {
   Outcome outcome;
   outcome.scenario = read_scenario(options.scenario);
   Trace trace;
-  outcome.result = simulate(simulation_of(outcome.scenario), trace);
+  Simulation simulation = simulation_of(outcome.scenario);
+  simulation.events_max = options.events_max;
+  outcome.result = simulate(simulation, trace);
   Checker checker;
   SummaryBuilder summary;
   for (std::size_t i = 0; i < trace.size(); ++i) {
@@ -108,6 +110,7 @@ std::string simulation_json(const Outcome& outcome) {
                                   {"events", finding.events}});
   }
   json["gradients_match"] = result.gradients_match ? Json(*result.gradients_match) : Json(nullptr);
+  json["cut_short"] = result.was_cut_short;
   json["fits"] = fits_memory(outcome.scenario, result);
   json["trace_hash"] = outcome.hash;
   json["seed"] = outcome.scenario.rank.seed;
@@ -173,6 +176,10 @@ std::string simulation_text(const SimulateOptions& options, const Outcome& outco
     text += fmt::format("{} ({}): {}\n", painted(result.error->code, Colour::red, colours),
                         result.error->type, result.error->message);
   }
+  if (result.was_cut_short) {
+    text += fmt::format("{}: the run has more than {} events\n",
+                        painted("cut short", Colour::red, colours), options.events_max);
+  }
   if (!fits_memory(outcome.scenario, result)) {
     text += fmt::format("{}: the peak is above the machine's {}\n",
                         painted("out of memory", Colour::red, colours),
@@ -191,8 +198,8 @@ ExitCode simulate_command(const SimulateOptions& options) {
   OutputFile file(options.output);
   file.write(options.json ? simulation_json(outcome) : simulation_text(options, outcome, colours));
   file.commit();
-  const bool is_fine = !outcome.result.error && outcome.verdict.holds() &&
-                       outcome.result.gradients_match.value_or(true) &&
+  const bool is_fine = !outcome.result.error && !outcome.result.was_cut_short &&
+                       outcome.verdict.holds() && outcome.result.gradients_match.value_or(true) &&
                        fits_memory(outcome.scenario, outcome.result);
   return is_fine ? ExitCode::fine : ExitCode::found;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "cli/exit_code.hpp"
@@ -11,6 +12,7 @@ struct SimulateOptions {
   std::string trace;  // where the trace goes; empty: nowhere
   std::string output = "-";
   bool json = false;
+  std::uint64_t events_max = UINT64_MAX;
 };
 
 /// Runs a scenario, holds its trace against every invariant, and prints time, bytes and counts.

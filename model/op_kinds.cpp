@@ -150,6 +150,7 @@ constexpr std::array table = {
     linear("scale"),
     linear("cast"),
     linear("contiguous"),
+    linear("_to_copy"),
     view("t", ShapeRule::transpose),
     view("transpose", ShapeRule::transpose),
     view("view"),
@@ -187,6 +188,14 @@ constexpr std::array table = {
 
 constexpr OpKind unknown{.name = "unknown", .value = {}, .saves = {}};
 
+/// "aten.add_.Tensor" → "add_".
+std::string_view without_namespace(std::string_view name) {
+  const std::size_t dot = name.find('.');
+  if (dot == std::string_view::npos) return name;
+  name.remove_prefix(dot + 1);
+  return name.substr(0, name.find('.'));
+}
+
 }  // namespace
 
 std::span<const OpKind> op_kinds() {
@@ -198,19 +207,13 @@ const OpKind& unknown_op_kind() {
 }
 
 std::string_view plain_op_name(std::string_view name) {
-  if (const std::size_t space = name.find('.'); space != std::string_view::npos) {
-    name.remove_prefix(space + 1);
-    name = name.substr(0, name.find('.'));
-  }
+  name = without_namespace(name);
   if (is_in_place_name(name)) name.remove_suffix(1);
   return name;
 }
 
 bool is_in_place_name(std::string_view name) {
-  if (const std::size_t space = name.find('.'); space != std::string_view::npos) {
-    name.remove_prefix(space + 1);
-    name = name.substr(0, name.find('.'));
-  }
+  name = without_namespace(name);
   return name.size() > 1 && name.ends_with('_') && !name.ends_with("__");
 }
 

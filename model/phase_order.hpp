@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "model/program.hpp"
+
 namespace remat {
 
 /// One thing that a training loop does with its program.
@@ -22,6 +24,8 @@ struct PhaseStep {
   std::optional<std::int64_t> microbatch = std::nullopt;
   bool retain = false;                               // a backward keeps its graph
   std::optional<std::int64_t> group = std::nullopt;  // exec group under which a backward runs
+  // Leaves that a backward asks the gradients of; empty: all that there are.
+  std::vector<ValueId> wrt = {};
 };
 
 /// What a training loop does, in order: all steps of it.

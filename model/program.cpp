@@ -83,6 +83,25 @@ void find_constants(Program& program) {
   }
 }
 
+/// A view is what lies on an input's storage; what is written in place stays what it was. Source:
+/// torch's autograd, for which `_unsafe_view` makes none.
+void find_views(Program& program) {
+  for (const Forward& forward : program.forwards) {
+    for (const Statement& statement : forward.statements) {
+      const auto* op = std::get_if<OpStatement>(&statement);
+      if (op == nullptr || op->kind->name == "_unsafe_view") continue;
+      for (const ValueId output : op->outputs) {
+        ProgramValue& value = program.values[output];
+        const auto lies_on = [&](ValueId input) {
+          return program.values[input].buffer == value.buffer;
+        };
+        value.is_view = op->writes ? program.values[*op->writes].is_view || output != op->outputs[0]
+                                   : std::any_of(op->inputs.begin(), op->inputs.end(), lies_on);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<ValueId> values_from_outside(const Program& program, const Forward& forward,
@@ -111,6 +130,7 @@ std::vector<ValueId> values_from_outside(const Program& program, const Forward& 
 
 void finish_program(Program& program) {
   find_constants(program);
+  find_views(program);
   for (Forward& forward : program.forwards) {
     const Uses uses = uses_of(forward);
     for (std::size_t at = 0; at < forward.statements.size(); ++at) {

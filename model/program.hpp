@@ -37,6 +37,7 @@ struct ProgramValue {
   Ring of_holes;  // constant of what it shows of its storage's holes; 0: nothing
   bool floating = true;
   bool requires_grad = false;  // a leaf whose gradient is asked for, or made from one
+  bool is_view = false;        // made by looking at another tensor's storage
 };
 
 /// A tensor that an op saves for backward. The order of an op's saves is the order in which they

@@ -242,7 +242,7 @@ void ProgramReader::add_cost(const JsonPlace& statement, OpStatement& op) {
   std::int64_t bytes = 0;
   const auto add_bytes = [&](ValueId value) {
     const TensorLayout& layout = program_.values[value].layout;
-    const std::int64_t more = element_count(layout.shape) * element_bytes(layout.dtype);
+    const std::int64_t more = element_bytes_of(layout);
     if (__builtin_add_overflow(bytes, more, &bytes)) bytes = INT64_MAX;
   };
   for (const ValueId input : op.inputs) {

@@ -110,6 +110,20 @@ std::int64_t element_bytes(std::string_view dtype) {
   return 4;
 }
 
+std::int64_t spanned_bytes(const TensorLayout& layout) {
+  std::int64_t bytes = 0;
+  return __builtin_mul_overflow(spanned_elements(layout), element_bytes(layout.dtype), &bytes)
+             ? INT64_MAX
+             : bytes;
+}
+
+std::int64_t element_bytes_of(const TensorLayout& layout) {
+  std::int64_t bytes = 0;
+  return __builtin_mul_overflow(element_count(layout.shape), element_bytes(layout.dtype), &bytes)
+             ? INT64_MAX
+             : bytes;
+}
+
 bool is_floating(std::string_view dtype) {
   return dtype.starts_with('f') || dtype.starts_with("bf") || dtype.starts_with('c');
 }

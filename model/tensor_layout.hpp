@@ -38,6 +38,9 @@ std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape);
 std::int64_t element_count(const std::vector<std::int64_t>& shape);
 /// Elements from the first to the last that the layout shows, holes included. Saturates likewise.
 std::int64_t spanned_elements(const TensorLayout& layout);
+/// Bytes that the layout spans, and those of its elements alone; both saturate.
+std::int64_t spanned_bytes(const TensorLayout& layout);
+std::int64_t element_bytes_of(const TensorLayout& layout);
 /// Bytes of one element: f32 and its like by their width, 4 where the name is not known.
 std::int64_t element_bytes(std::string_view dtype);
 /// Gradients exist for floating dtypes only.

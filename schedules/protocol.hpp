@@ -92,6 +92,8 @@ class Protocol {
   virtual bool checks_values() const = 0;
   /// A region that would hand some tensor no gradient, where plain code does, is an error.
   virtual bool refuses_lost_gradients() const = 0;
+  /// The generator is put to where a served op would have left it.
+  virtual bool restores_generator_after_served() const = 0;
 };
 
 }  // namespace remat

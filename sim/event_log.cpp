@@ -63,7 +63,7 @@ LayoutId EventLog::layout_of(ValueId value) {
     layout.stride = from.stride;
     layout.has_shape = layout.has_stride = true;
     layout.offset = from.offset;
-    layout.bytes = element_count(from.shape) * element_bytes(from.dtype);
+    layout.bytes = element_bytes_of(from);
     known = trace_->intern(layout);
   }
   return *known;
@@ -199,14 +199,6 @@ void EventLog::mutate(std::int64_t tensor, std::int64_t storage) {
   trace_->add(Field::storage, storage);
   add_unit();
   end(Kind::mutate);
-}
-
-void EventLog::op_error(std::string_view name, std::string_view type) {
-  if (!begin()) return;
-  trace_->add_name(Field::name, name);
-  trace_->add_name(Field::type, type);
-  add_unit();
-  end(Kind::op_error);
 }
 
 void EventLog::node_begin(std::string_view name, std::uint64_t number, bool retain) {

@@ -73,7 +73,6 @@ class EventLog {
   void backward_op(std::string_view name, const std::vector<std::int64_t>& inputs,
                    std::int64_t output, std::int64_t storage, std::int64_t bytes);
   void mutate(std::int64_t tensor, std::int64_t storage);
-  void op_error(std::string_view name, std::string_view type);
   void pack(std::string_view slot, std::optional<std::int64_t> frame,
             std::optional<std::int64_t> index, std::string_view role, bool placeholder,
             const ShownTensor& tensor);

@@ -43,6 +43,7 @@ struct CacheEntry {
   bool consumed = false;
   std::vector<Tensor> outputs;
   std::vector<std::uint32_t> versions;
+  std::int64_t rng_after = 0;  // where the generator stood once the op had run
 };
 /// By the op's name, in the order of its calls.
 using OpCache = std::map<std::string, std::vector<CacheEntry>, std::less<>>;

@@ -29,6 +29,7 @@ struct Rank::GraphTask {
   std::vector<bool> runs;       // by place
   std::vector<std::vector<std::optional<Gradient>>> arrived;  // by place and output
   std::map<std::uint32_t, Gradient> captured;  // by node: what reached a reentrant call's inputs
+  const IdSet* beyond = nullptr;               // nodes that no edge is followed to
   Graph* leaves_for_dw = nullptr;              // dx: where intermediates leave their gradients
 };
 

@@ -28,7 +28,6 @@ std::uint32_t Ledger::allocate(std::int64_t bytes, BufferRole role, std::string_
   row.number = next_number_++;
   row.bytes = bytes;
   row.is_outside = role != BufferRole::none;
-  ++n_alive_;
   log_->storage_alloc(row.number, bytes, role, maker);
   return storage;
 }
@@ -54,7 +53,6 @@ void Ledger::disown(std::uint32_t storage, OwnerClass owner) {
     live_.by_class[row.counted_as] -= row.bytes;
     live_.total -= row.bytes;
   }
-  --n_alive_;
   log_->storage_free(row.number, row.bytes);
   free_rows_.push_back(storage);
 }
@@ -62,13 +60,19 @@ void Ledger::disown(std::uint32_t storage, OwnerClass owner) {
 /// Counts the storage for the first class that owns it.
 void Ledger::count(Row& row) {
   const auto first =
-      std::find_if(row.owners.begin(), row.owners.end(), [](std::uint16_t n) { return n > 0; });
+      std::find_if(row.owners.begin(), row.owners.end(), [](std::uint32_t n) { return n > 0; });
   const auto now = static_cast<std::uint8_t>(first - row.owners.begin());
   const std::uint8_t before = std::exchange(row.counted_as, now);
   if (row.is_outside) return;
   if (before == unowned) {
-    if (__builtin_add_overflow(live_.total, row.bytes, &live_.total))
+    std::int64_t total = 0;
+    if (__builtin_add_overflow(live_.total, row.bytes, &total)) {
+      row.counted_as = before;
+      --row.owners[now];
+      --row.n_owners;
       throw InputError("more bytes are alive than can be counted; expected smaller tensors");
+    }
+    live_.total = total;
   } else {
     live_.by_class[before] -= row.bytes;
   }

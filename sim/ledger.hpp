@@ -65,7 +65,6 @@ class Ledger {
   /// The largest total since the last call of `begin_peak`.
   std::int64_t recent_peak() const { return recent_peak_; }
   void begin_peak() { recent_peak_ = live_.total; }
-  std::int64_t n_alive() const { return n_alive_; }
 
  private:
   static constexpr std::uint8_t unowned = 0xff;
@@ -76,7 +75,7 @@ class Ledger {
     Ring holes;
     std::uint32_t version = 0;
     std::uint32_t n_owners = 0;
-    std::array<std::uint16_t, owner_class_count> owners{};
+    std::array<std::uint32_t, owner_class_count> owners{};
     std::uint8_t counted_as = unowned;
     bool is_outside = false;
   };
@@ -87,7 +86,6 @@ class Ledger {
   std::vector<Row> rows_;
   std::vector<std::uint32_t> free_rows_;
   std::int64_t next_number_ = 0;
-  std::int64_t n_alive_ = 0;
   BytesByClass live_;
   BytesByClass at_peak_;
   std::int64_t recent_peak_ = 0;

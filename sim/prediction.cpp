@@ -46,10 +46,6 @@ Prediction predicted_from(const Trace& recording, Trace& simulated) {
   const RebuiltRun run = rebuild(recording);
   prediction.protocol = protocol_of(run);
   prediction.unsupported = run.unsupported;
-  if (ran_under_a_group(recording)) {
-    prediction.unsupported =
-        "its backward ran under an exec group, which the forward part does not show";
-  }
   if (prediction.unsupported) return prediction;
   Simulation simulation;
   simulation.program = &run.program;
@@ -57,12 +53,18 @@ Prediction predicted_from(const Trace& recording, Trace& simulated) {
   // A reentrant region says so itself: other regions may stand beside it.
   simulation.protocol = prediction.protocol == "torch-reentrant" ? "torch" : prediction.protocol;
   simulation.options.compat = Compat::torch;
+  simulation.rank.dw_counts_once = false;
   simulation.options.ambient_hooks = run.has_ambient_hooks;
   simulation.config_json =
       fmt::format(R"({{"protocol":"{}","compat":"torch"}})", prediction.protocol);
   simulate(simulation, simulated);
   prediction.predicted = comparable_events(simulated);
   if (!shows_backward(recording)) return prediction;
+  if (ran_under_a_group(recording)) {
+    prediction.not_compared =
+        "its backward ran under an exec group, which the forward part does not show";
+    return prediction;
+  }
   prediction.difference = first_difference(prediction.predicted, comparable_events(recording));
   prediction.match = !prediction.difference;
   return prediction;

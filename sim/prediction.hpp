@@ -15,7 +15,8 @@ struct Prediction {
   std::vector<std::string> predicted;
   std::optional<bool> match;  // none: the recording ends with its forwards
   std::optional<FirstDifference> difference;
-  std::optional<std::string> unsupported;  // why nothing is predicted
+  std::optional<std::string> unsupported;   // why nothing is predicted
+  std::optional<std::string> not_compared;  // why the recording cannot be held against it
 };
 
 /// Rebuilds the recording's forwards as a program, runs it as torch would, and compares with what

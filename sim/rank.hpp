@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,7 +35,7 @@ enum class Flow : std::uint8_t {
   failed    // an error was raised
 };
 
-/// A gradient contribution that reached a leaf.
+/// What one phase added to a leaf's gradient.
 struct Contribution {
   ValueId leaf{0};
   Ring value;
@@ -45,6 +46,9 @@ struct RankOptions {
   bool preserves_rng = true;
   /// A dw half runs one graph task a group of parameters, as torch does, not one for all.
   bool dw_task_per_group = true;
+  /// A group's task stays below the nodes that dx ran: a tied parameter, whose meeting points feed
+  /// one another, gets each gradient once. torch walks on and counts it twice.
+  bool dw_counts_once = true;
   /// Each micro-batch has input tensors of its own; otherwise all share what the program names.
   bool inputs_per_microbatch = false;
 };
@@ -62,9 +66,9 @@ class Rank : private SlotOwner {
   void set_up();
   /// Runs the program's forward number `forward` as that of micro-batch `microbatch`.
   Flow run_forward(std::size_t forward, std::optional<std::int64_t> microbatch);
-  /// backward() from the micro-batch's root.
+  /// backward() from the micro-batch's root, or, where `wrt` names leaves, grad() of those alone.
   Flow run_backward(std::optional<std::int64_t> microbatch, bool retain,
-                    std::optional<std::int64_t> group);
+                    std::optional<std::int64_t> group, const std::vector<ValueId>& wrt);
   /// Gradients of the micro-batch's inputs alone; the graph stays for the other half.
   Flow run_dx(std::optional<std::int64_t> microbatch, std::optional<std::int64_t> group);
   /// Gradients of the parameters, from what dx left.
@@ -86,7 +90,7 @@ class Rank : private SlotOwner {
 
  private:
   /// Where a walk's packs go.
-  enum class Packs : std::uint8_t { plain, holders, refills, silent };
+  enum class Packs : std::uint8_t { plain, holders, refills };
   /// One run of statements: a forward, a replay, or a reentrant region's replay.
   struct Walk {
     std::size_t forward = 0;
@@ -122,6 +126,7 @@ class Rank : private SlotOwner {
     // By node and output: what dx left for dw.
     std::map<std::pair<std::uint32_t, std::uint32_t>, Gradient> left_by_dx;
     std::vector<NodeRef> held;  // the groups' intermediates
+    IdSet ran_in_dx;            // nodes
   };
 
   // rank.cpp
@@ -162,8 +167,7 @@ class Rank : private SlotOwner {
   bool writes_a_part(const OpStatement& op) const;
   Flow serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs, bool& served);
   void remember(Walk& walk, const OpStatement& op, const std::vector<Tensor>& outputs);
-  void make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves,
-                 std::vector<Tensor>& outputs);
+  void make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves);
   Edge edge_to(Walk& walk, ValueId input);
   Ring draw();
 
@@ -193,6 +197,7 @@ class Rank : private SlotOwner {
   Flow run_node(GraphTask& task, std::size_t place);
   Flow run_op_node(GraphTask& task, std::size_t place);
   void find_nodes(GraphTask& task);
+  static bool is_beyond(const GraphTask& task, const Edge& edge);
   static bool is_wanted(const GraphTask& task, const Edge& edge);
   void send(GraphTask& task, const Edge& edge, Gradient gradient);
   void add_gradient(std::optional<Gradient>& to, Gradient gradient);
@@ -214,6 +219,9 @@ class Rank : private SlotOwner {
 
   // rank_split.cpp
   Flow detach_root(Graph& graph);
+  Flow run_dw_at_once(Graph& graph, std::optional<std::int64_t> group);
+  static ParamGroup& merged_group(std::vector<ParamGroup>& groups,
+                                  const std::function<bool(const ParamGroup&)>& shares);
   void find_groups(Graph& graph, const GraphTask& dx);
 
   const Program* program_;
@@ -239,6 +247,9 @@ class Rank : private SlotOwner {
   std::int64_t rng_position_ = 0;
   std::int64_t hook_calls_ = 0;
   std::int64_t replay_peak_ = 0;
+  // What this phase has added to each leaf, by value. How many graph tasks it took is the
+  // protocol's business: a reentrant region has tasks of its own.
+  std::map<std::uint32_t, Ring> phase_grads_;
   std::vector<Contribution> contributions_;
   std::optional<SimulatedError> error_;
 };

@@ -13,13 +13,19 @@ namespace remat {
 namespace {
 
 std::int64_t bytes_of(const ProgramValue& value) {
-  return element_count(value.layout.shape) * element_bytes(value.layout.dtype);
+  return element_bytes_of(value.layout);
 }
 
 }  // namespace
 
 Flow Rank::finish_phase(Flow flow) {
   log_->set_graph_task(std::nullopt);
+  for (const auto& [leaf, value] : phase_grads_) {
+    if (value == Ring()) continue;  // zeros change nothing, whether somebody makes them or not
+    contributions_.push_back({ValueId(leaf), value});
+    log_->grad(value_of(ValueId(leaf)).name, value);
+  }
+  phase_grads_.clear();
   if (flow == Flow::failed) log_->error(error_->code, error_->type, error_->message);
   log_->phase_border(false, std::nullopt);
   log_->set_phase(Phase::setup);
@@ -27,7 +33,7 @@ Flow Rank::finish_phase(Flow flow) {
 }
 
 Flow Rank::run_backward(std::optional<std::int64_t> microbatch, bool retain,
-                        std::optional<std::int64_t> group) {
+                        std::optional<std::int64_t> group, const std::vector<ValueId>& wrt) {
   begin_microbatch(microbatch, Phase::backward);
   log_->phase_border(true, retain);
   Graph* graph = graph_of(microbatch);
@@ -39,6 +45,7 @@ Flow Rank::run_backward(std::optional<std::int64_t> microbatch, bool retain,
   task.key = group ? ReplayKey{ReplayKey::Kind::group, *group}
                    : ReplayKey{ReplayKey::Kind::graph_task, next_task_};
   task.retain = retain;
+  if (!wrt.empty()) task.targets = wrt;
   log_->set_graph_task(next_task_++);
   Flow flow = add_root(task, *graph);
   if (flow == Flow::done) {
@@ -76,7 +83,7 @@ void Rank::find_nodes(GraphTask& task) {
     open.pop_back();
     task.nodes.emplace_back(tape_, node);
     for (const Edge& edge : tape_[node].edges)
-      if (edge.node) meet(edge.node.index());
+      if (edge.node && !is_beyond(task, edge)) meet(edge.node.index());
   }
   std::sort(task.nodes.begin(), task.nodes.end(), [&](const NodeRef& a, const NodeRef& b) {
     return tape_[a.index()].seq > tape_[b.index()].seq;
@@ -95,8 +102,14 @@ void Rank::find_nodes(GraphTask& task) {
   }
 }
 
+bool Rank::is_beyond(const GraphTask& task, const Edge& edge) {
+  return task.beyond != nullptr && task.beyond->contains(edge.node.index());
+}
+
 bool Rank::is_wanted(const GraphTask& task, const Edge& edge) {
-  if (edge.node) return task.runs[*task.places.find(edge.node.index())];
+  if (edge.node) {
+    return !is_beyond(task, edge) && task.runs[*task.places.find(edge.node.index())];
+  }
   if (!edge.leaf) return false;
   return !task.targets ||
          std::find(task.targets->begin(), task.targets->end(), *edge.leaf) != task.targets->end();
@@ -258,8 +271,7 @@ void Rank::add_gradient(std::optional<Gradient>& to, Gradient gradient) {
 }
 
 void Rank::reach_leaf(ValueId leaf, Gradient gradient) {
-  contributions_.push_back({leaf, gradient.value});
-  log_->grad(value_of(leaf).name, gradient.value);
+  phase_grads_[leaf.index()] += gradient.value;
   const std::int64_t key = leaf_key(leaf.index(), program_->buffers[value_of(leaf).buffer].role);
   const auto known = leaf_grads_.find(key);
   if (known == leaf_grads_.end()) {

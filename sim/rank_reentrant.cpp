@@ -66,9 +66,14 @@ Flow Rank::run_reentrant_node(GraphTask& task, std::size_t place) {
   inner.key = {ReplayKey::Kind::graph_task, next_task_++};
   for (std::uint32_t j = 0; j < region.outputs.size(); ++j) {
     Variable* output = find(walk, region.outputs[j]);
-    if (output == nullptr || !output->node || !task.arrived[place][j]) continue;
-    inner.roots.push_back(
-        {output->node.shared(), output->output, std::move(*task.arrived[place][j])});
+    if (output == nullptr || !output->node) continue;
+    // No gradient for an output is one of zeros, as a Python function's backward gets it.
+    std::optional<Gradient>& arrived = task.arrived[place][j];
+    if (!arrived) {
+      const std::int64_t bytes = element_bytes_of(value_of(region.outputs[j]).layout);
+      arrived = make_gradient("zeros_like", bytes, Ring(), {output->tensor.id});
+    }
+    inner.roots.push_back({output->node.shared(), output->output, std::move(*arrived)});
   }
   walk.variables.clear();
   if (inner.roots.empty()) {

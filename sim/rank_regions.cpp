@@ -170,7 +170,7 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
 }
 
 Flow Rank::pack(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
-  if (walk.packs != Packs::silent) ++hook_calls_;
+  ++hook_calls_;
   if (walk.packs == Packs::refills)
     return refill(walk, tensor.shared_as(OwnerClass::recomputed), slot);
   if (walk.packs == Packs::holders) {
@@ -190,7 +190,6 @@ Flow Rank::pack(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
   slot.kept =
       tensor.shared_as(slot.is_region_input ? OwnerClass::region_input : OwnerClass::outer_saved);
   slot.version = ledger_.version(slot.kept.hold.storage());
-  if (walk.packs == Packs::silent) return Flow::done;
   slot.number = next_plain_slot_++;
   if (log_->is_on()) {
     log_->pack(slot_name(slot), std::nullopt, std::nullopt,

@@ -32,7 +32,9 @@ Flow Rank::run_dx(std::optional<std::int64_t> microbatch, std::optional<std::int
     find_groups(*graph, task);
     task.leaves_for_dw = graph;
     flow = run_task(task);
-    if (flow == Flow::done) flow = detach_root(*graph);
+    for (std::size_t place = 0; place < task.nodes.size(); ++place)
+      if (task.runs[place]) graph->ran_in_dx.insert(task.nodes[place].index());
+    if (flow == Flow::done && options_.dw_task_per_group) flow = detach_root(*graph);
   }
   return finish_phase(flow);
 }
@@ -41,8 +43,7 @@ Flow Rank::run_dx(std::optional<std::int64_t> microbatch, std::optional<std::int
 Flow Rank::detach_root(Graph& graph) {
   const ValueId root = *program_->forwards[graph.forward].root;
   Variable* variable = graph.variables.find(root);
-  const Node& node = tape_[variable->node.index()];
-  if (node.op != nullptr && node.op->kind->makes_view && node.op->kind->name != "_unsafe_view") {
+  if (value_of(variable->tensor.value).is_view) {
     return fail("E-USER", "builtins.RuntimeError",
                 fmt::format("the output '{}' of the stage is a view: views cannot be detached in "
                             "place",
@@ -50,6 +51,25 @@ Flow Rank::detach_root(Graph& graph) {
   }
   graph.variables.clear();
   return Flow::done;
+}
+
+/// The first of the groups that `shares` names, with all others of them taken into it; a new one
+/// where there is none.
+Rank::ParamGroup& Rank::merged_group(std::vector<ParamGroup>& groups,
+                                     const std::function<bool(const ParamGroup&)>& shares) {
+  auto first = std::find_if(groups.begin(), groups.end(), shares);
+  if (first == groups.end()) return groups.emplace_back();
+  for (auto other = first + 1; other != groups.end();) {
+    if (!shares(*other)) {
+      ++other;
+      continue;
+    }
+    first->params.insert(first->params.end(), other->params.begin(), other->params.end());
+    first->intermediates.insert(first->intermediates.end(), other->intermediates.begin(),
+                                other->intermediates.end());
+    other = groups.erase(other);
+  }
+  return *first;
 }
 
 /// Parameters that meet at the same nodes of dx's own graph belong together; so do those whose
@@ -87,48 +107,49 @@ void Rank::find_groups(Graph& graph, const GraphTask& dx) {
                group.intermediates.end();
       });
     };
-    auto group = std::find_if(graph.groups.begin(), graph.groups.end(), shares);
-    if (group == graph.groups.end()) {
-      graph.groups.emplace_back();
-      group = graph.groups.end() - 1;
-    }
-    group->params.push_back(param);
+    ParamGroup& group = merged_group(graph.groups, shares);
+    group.params.push_back(param);
     for (const std::uint32_t node : meets) {
-      if (std::find(group->intermediates.begin(), group->intermediates.end(), node) !=
-          group->intermediates.end())
+      if (std::find(group.intermediates.begin(), group.intermediates.end(), node) !=
+          group.intermediates.end())
         continue;
-      group->intermediates.push_back(node);
+      group.intermediates.push_back(node);
       graph.held.emplace_back(tape_, node);
     }
   }
 }
 
+/// One task for all parameters, from the stage's output.
+Flow Rank::run_dw_at_once(Graph& graph, std::optional<std::int64_t> group) {
+  GraphTask task;
+  task.key = group ? ReplayKey{ReplayKey::Kind::group, *group}
+                   : ReplayKey{ReplayKey::Kind::graph_task, next_task_};
+  task.targets = program_->parameters;
+  log_->set_graph_task(next_task_++);
+  if (const Flow flow = add_root(task, graph); flow != Flow::done) return flow;
+  find_nodes(task);
+  return run_task(task);
+}
+
 Flow Rank::run_dw(std::optional<std::int64_t> microbatch, std::optional<std::int64_t> group_key) {
   Graph* graph = graph_of(microbatch);
   if (graph != nullptr && program_->forwards[graph->forward].inputs.empty())
-    return run_backward(microbatch, false, group_key);
+    return run_backward(microbatch, false, group_key, {});
   begin_microbatch(microbatch, Phase::backward_weight);
   log_->phase_border(true, false);
   if (graph == nullptr) {
     return finish_phase(
         fail("E-GRAD-NONE", "builtins.RuntimeError", "dw before the micro-batch's forward"));
   }
-  std::vector<ParamGroup> groups = std::exchange(graph->groups, {});
-  if (!options_.dw_task_per_group && groups.size() > 1) {
-    for (std::size_t i = 1; i < groups.size(); ++i) {
-      ParamGroup& first = groups.front();
-      first.params.insert(first.params.end(), groups[i].params.begin(), groups[i].params.end());
-      first.intermediates.insert(first.intermediates.end(), groups[i].intermediates.begin(),
-                                 groups[i].intermediates.end());
-    }
-    groups.resize(1);
-  }
+  if (!options_.dw_task_per_group) return finish_phase(run_dw_at_once(*graph, group_key));
+  const std::vector<ParamGroup> groups = std::exchange(graph->groups, {});
   Flow flow = Flow::done;
   for (const ParamGroup& group : groups) {
     GraphTask task;
     task.key = group_key ? ReplayKey{ReplayKey::Kind::group, *group_key}
                          : ReplayKey{ReplayKey::Kind::graph_task, next_task_};
     task.targets = group.params;
+    if (options_.dw_counts_once) task.beyond = &graph->ran_in_dx;
     log_->set_graph_task(next_task_++);
     for (const std::uint32_t node : group.intermediates) {
       for (std::uint32_t j = 0; j < tape_[node].n_outputs; ++j) {

@@ -19,8 +19,12 @@ constexpr std::string_view copy_name = "aten.clone.default";
 /// The in-place op writes the whole storage, so nothing of the old element stays.
 bool covers(const Program& program, ValueId value) {
   const ProgramValue& target = program.values[value];
-  return element_count(target.layout.shape) * element_bytes(target.layout.dtype) >=
-         program.buffers[target.buffer].bytes;
+  return element_bytes_of(target.layout) >= program.buffers[target.buffer].bytes;
+}
+
+/// A selective policy is not asked about detach: it is the cache's own (observed-torch.md §2).
+bool is_cacheable(const OpStatement& op) {
+  return op.kind->name != "detach";
 }
 
 }  // namespace
@@ -102,21 +106,20 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
   Flow flow = pack_those(false);
   std::vector<Tensor> outputs;
   bool served = false;
-  if (flow == Flow::done && walk.cache_of && protocol_->serves_kept_ops())
-    flow = serve(walk, op, outputs, served);
+  const bool is_cached = walk.cache_of && protocol_->serves_kept_ops() && is_cacheable(op);
+  if (flow == Flow::done && is_cached) flow = serve(walk, op, outputs, served);
   if (flow == Flow::done && !served) {
     flow = run_kernel(walk, op, outputs);
-    if (flow == Flow::done && walk.cache_of && protocol_->serves_kept_ops() && !walk.serves)
-      remember(walk, op, outputs);
+    if (flow == Flow::done && is_cached && !walk.serves) remember(walk, op, outputs);
   }
   if (flow == Flow::done) {
-    for (const Tensor& output : outputs) {
-      if (is_leaf_write(op, output.value)) continue;  // it stays the leaf that it is
-      walk.variables.set(output.value, {output.shared_as(walk.owner), {}, 0, output.value});
+    for (std::size_t j = 0; j < outputs.size() && j < op.outputs.size(); ++j) {
+      if (is_leaf_write(op, op.outputs[j])) continue;  // it stays the leaf that it is
+      walk.variables.set(op.outputs[j], {outputs[j].shared_as(walk.owner), {}, 0, op.outputs[j]});
     }
     flow = pack_those(true);
   }
-  if (flow == Flow::done && tapes) make_node(walk, op, std::move(saves), outputs);
+  if (flow == Flow::done && tapes) make_node(walk, op, std::move(saves));
   for (SavedSlot& slot : saves)
     release(slot);
   for (const Save& save : op.saves)
@@ -258,6 +261,11 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs
   }
   log_->sac_hit(frame.number, op.name, static_cast<std::int64_t>(call), ids);
   entry->outputs.clear();
+  // The op that was not run would have drawn: later draws are to be forward's.
+  if (op.kind->draws && protocol_->restores_generator_after_served()) {
+    rng_position_ = entry->rng_after;
+    log_->rng_set(rng_position_);
+  }
   return Flow::done;
 }
 
@@ -267,6 +275,7 @@ void Rank::remember(Walk& walk, const OpStatement& op, const std::vector<Tensor>
   std::vector<CacheEntry>& calls = frame.cache[op.name];
   CacheEntry& entry = calls.emplace_back();
   entry.kept = op.kept;
+  entry.rng_after = rng_position_;
   std::vector<std::int64_t> ids;
   ids.reserve(outputs.size());
   for (const Tensor& output : outputs) {
@@ -288,8 +297,7 @@ Edge Rank::edge_to(Walk& walk, ValueId input) {
   return {variable->node.shared(), variable->output, std::nullopt};
 }
 
-void Rank::make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves,
-                     std::vector<Tensor>& outputs) {
+void Rank::make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves) {
   std::vector<Edge> edges;
   edges.reserve(op.inputs.size());
   bool leads_anywhere = !saves.empty();
@@ -304,9 +312,9 @@ void Rank::make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> s
   node.n_outputs = static_cast<std::uint32_t>(op.outputs.size());
   node.saves = std::move(saves);
   node.edges = std::move(edges);
-  for (std::uint32_t j = 0; j < outputs.size(); ++j) {
-    Variable* variable = find(walk, outputs[j].value);
-    if (variable == nullptr || !value_of(outputs[j].value).floating) continue;
+  for (std::uint32_t j = 0; j < op.outputs.size(); ++j) {
+    Variable* variable = find(walk, op.outputs[j]);
+    if (variable == nullptr || !value_of(op.outputs[j]).floating) continue;
     variable->node = ref.shared();
     variable->output = j;
   }

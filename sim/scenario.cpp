@@ -44,6 +44,7 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
     if (name != "strict" && name != "torch")
       compat->fail("unknown compat '" + name + "'; expected strict or torch");
     options.compat = name == "torch" ? Compat::torch : Compat::strict;
+    scenario.rank.dw_counts_once = options.compat == Compat::strict;
   }
   if (const auto tasks = place.find("dw_tasks")) {
     const std::string name = tasks->text();
@@ -51,7 +52,12 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
       tasks->fail("unknown dw_tasks '" + name + "'; expected one or per_group");
     scenario.rank.dw_task_per_group = name == "per_group";
   }
-  if (const auto keep = place.find("keep")) reading.kept_ops = keep->texts();
+  if (const auto keep = place.find("keep")) {
+    reading.kept_ops = keep->texts();
+    for (const JsonPlace& name : keep->items())
+      if (find_op_kind(name.text()) == nullptr)
+        name.fail("unknown op kind '" + name.text() + "'; expected one of the kinds of ops");
+  }
 }
 
 /// "F0.1", "DX0.1", "UPDATE".
@@ -79,23 +85,43 @@ Action parsed_action(const JsonPlace& place, const std::string& text, std::int64
 
 struct ListedAction {
   Action action;
-  std::optional<std::int64_t> group;
+  std::optional<std::int64_t> group = std::nullopt;
+  std::vector<ValueId> wrt = {};
 };
 
-ListedAction read_action(const JsonPlace& place, std::int64_t microbatches) {
+/// An input or parameter by its name.
+ValueId leaf_named(const JsonPlace& place, const Program& program) {
+  const std::string name = place.text();
+  for (std::uint32_t i = 0; i < program.values.size(); ++i) {
+    const ProgramValue& value = program.values[ValueId(i)];
+    const bool is_leaf = program.buffers[value.buffer].role != BufferRole::none;
+    if (is_leaf && value.name == name && value.requires_grad) return ValueId(i);
+  }
+  place.fail("'" + name + "' is no leaf that requires grad; expected an input or a parameter");
+}
+
+ListedAction read_action(const JsonPlace& place, std::int64_t microbatches,
+                         const Program& program) {
   if (!place.is_object()) return {parsed_action(place, place.text(), microbatches), std::nullopt};
-  place.allow_only({"action", "retain", "group"});
+  place.allow_only({"action", "retain", "group", "wrt"});
   ListedAction listed{parsed_action(place.at("action"), place.at("action").text(), microbatches),
                       std::nullopt};
   if (const auto retain = place.find("retain")) listed.action.retain = retain->boolean();
   if (const auto group = place.find("group")) listed.group = group->integer(0);
+  if (const auto wrt = place.find("wrt")) {
+    for (const JsonPlace& name : wrt->items())
+      listed.wrt.push_back(leaf_named(name, program));
+    if (listed.action.kind != ActionKind::backward)
+      wrt->fail("only a B asks for some gradients; expected no 'wrt' here");
+  }
   return listed;
 }
 
 PhaseStep phase_of(const ListedAction& listed) {
   PhaseStep step{.microbatch = listed.action.microbatch,
                  .retain = listed.action.retain,
-                 .group = listed.group};
+                 .group = listed.group,
+                 .wrt = listed.wrt};
   switch (listed.action.kind) {
     case ActionKind::forward:
       step.kind = PhaseStep::Kind::forward;
@@ -117,12 +143,13 @@ PhaseStep phase_of(const ListedAction& listed) {
   return step;
 }
 
-std::vector<ListedAction> read_list(const JsonPlace& list, std::int64_t microbatches) {
+std::vector<ListedAction> read_list(const JsonPlace& list, std::int64_t microbatches,
+                                    const Program& program) {
   std::vector<ListedAction> actions;
   std::set<std::int64_t> has_run;
   std::set<std::int64_t> has_dx;
   for (const JsonPlace& item : list.items()) {
-    actions.push_back(read_action(item, microbatches));
+    actions.push_back(read_action(item, microbatches, program));
     const Action& action = actions.back().action;
     if (action.kind == ActionKind::forward) has_run.insert(action.microbatch);
     if (action.kind == ActionKind::dx) has_dx.insert(action.microbatch);
@@ -165,9 +192,9 @@ void read_schedule(const std::string& file, const std::optional<JsonPlace>& plac
   std::vector<std::vector<ListedAction>> lists;  // of one step each; the last goes on
   if (actions && !actions->items().empty() && actions->items().front().is_array()) {
     for (const JsonPlace& list : actions->items())
-      lists.push_back(read_list(list, microbatches));
+      lists.push_back(read_list(list, microbatches, scenario.program));
   } else if (actions) {
-    lists.push_back(read_list(*actions, microbatches));
+    lists.push_back(read_list(*actions, microbatches, scenario.program));
   } else {
     std::vector<ListedAction>& list = lists.emplace_back();
     for (const Action& action : all_forwards_first(microbatches, split, updates))

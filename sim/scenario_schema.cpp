@@ -113,10 +113,11 @@ Json program_schema() {
 
 Json schedule_schema() {
   const Json name = {{"type", "string"}, {"pattern", "^(UPDATE|(F|B|DX|DW|I|W)0\\.[0-9]+)$"}};
-  const Json action = {
-      {"anyOf",
-       Json::array({name, object({{"action", name}, {"retain", flag()}, {"group", integer(0)}},
-                                 {"action"})})}};
+  const Json action = {{"anyOf", Json::array({name, object({{"action", name},
+                                                            {"retain", flag()},
+                                                            {"group", integer(0)},
+                                                            {"wrt", list_of(text())}},
+                                                           {"action"})})}};
   return object(
       {{"microbatches", integer(1)},
        {"backward", one_of({"full", "split"})},

@@ -1,6 +1,7 @@
 #include "sim/simulation.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "model/errors.hpp"
@@ -97,7 +98,7 @@ class Loop : private EventHandler {
         return flow;
       }
       case PhaseStep::Kind::backward:
-        return rank_.run_backward(step.microbatch, step.retain, step.group);
+        return rank_.run_backward(step.microbatch, step.retain, step.group, step.wrt);
       case PhaseStep::Kind::dx:
         return rank_.run_dx(step.microbatch, step.group);
       case PhaseStep::Kind::dw:
@@ -128,20 +129,11 @@ std::map<std::string, std::vector<std::uint64_t>> by_leaf(
   return sums;
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char letter : text) {
-    if (letter == '"' || letter == '\\') out += '\\';
-    out += letter;
-  }
-  return out + "\"";
-}
-
 std::string expect_json(const std::map<std::string, std::vector<std::uint64_t>>& gradients) {
   std::string json = "{\"gradients\":{";
   for (const auto& [name, values] : gradients) {
     if (json.back() != '{') json += ",";
-    json += quoted(name) + ":[";
+    json += nlohmann::json(name).dump() + ":[";
     for (const std::uint64_t value : values)
       json += (json.back() == '[' ? "" : ",") + std::to_string(value);
     json += "]";
@@ -157,11 +149,25 @@ bool has_one_step(const PhaseOrder& order) {
 
 }  // namespace
 
+/// The same without halves: gradients must be those of one whole backward.
+PhaseOrder with_whole_backwards(const PhaseOrder& order) {
+  PhaseOrder whole;
+  for (PhaseStep step : order) {
+    if (step.kind == PhaseStep::Kind::dx) continue;
+    if (step.kind == PhaseStep::Kind::dw) step.kind = PhaseStep::Kind::backward;
+    whole.push_back(step);
+  }
+  return whole;
+}
+
 SimulationResult simulate(const Simulation& simulation, Trace& trace) {
   const auto plain = make_protocol("none", simulation.options);
   const auto protocol = make_protocol(simulation.protocol, simulation.options);
   REMAT_INVARIANT(protocol != nullptr);
-  const SimulationResult reference = Loop(simulation, *plain, nullptr).run();
+  const PhaseOrder whole = with_whole_backwards(*simulation.order);
+  Simulation plain_run = simulation;
+  plain_run.order = &whole;
+  const SimulationResult reference = Loop(plain_run, *plain, nullptr).run();
   const auto expected = by_leaf(*simulation.program, reference.contributions);
   // One list of gradients is all that `expect` has room for: with several steps each has its own.
   const bool tells = !reference.error && has_one_step(*simulation.order);

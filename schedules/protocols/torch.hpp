@@ -24,6 +24,7 @@ class TorchProtocol : public Protocol {
   bool checks_version_of(KeptThing thing) const override;
   bool checks_values() const override { return is_strict(); }
   bool refuses_lost_gradients() const override { return is_strict(); }
+  bool restores_generator_after_served() const override { return is_strict(); }
 
  protected:
   const ProtocolOptions& options() const { return options_; }

@@ -223,8 +223,8 @@ TEST_CASE("predict --trace is of one recording that can be predicted", "[cli]") 
   CHECK(two.out.empty());
   CHECK(two.err == "error: --trace writes the trace of one prediction; expected one recording\n");
   const ProgramRun unsupported = rematsim({"predict", other, "--trace", path});
-  CHECK(unsupported.exit_code == 2);
-  CHECK(unsupported.err == "error: " + other + " cannot be predicted: torch_remat regions\n");
+  CHECK(unsupported.exit_code == 0);
+  CHECK(unsupported.out.find("not predicted: torch_remat regions") != std::string::npos);
   CHECK(folder.entries() == 0);
 }
 

@@ -176,7 +176,7 @@ TEST_CASE("an action is one of a micro-batch that there is, and behind its forwa
       {R"([{"retain": true}])",
        "3: 'action' is missing; expected it here (at /schedule/actions/0)"},
       {R"([{"action": "F0.0", "retian": true}])",
-       "3: unknown key 'retian'; expected one of action, retain, group (at "
+       "3: unknown key 'retian'; expected one of action, retain, group, wrt (at "
        "/schedule/actions/0/retian)"},
       {R"([{"action": "F0.0", "retain": 1}])",
        "3: this is 1; expected true or false (at /schedule/actions/0/retain)"},

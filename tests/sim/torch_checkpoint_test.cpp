@@ -296,3 +296,37 @@ TEST_CASE("no checkpoint at all under no_grad", "[sim]") {
   CHECK(run.events.empty());
   CHECK(run.result.gradients_match == true);
 }
+
+TEST_CASE("shared unit twice: two frames, the later call replays first", "[sim]") {
+  const std::string body = R"({"l":{"in":["a"],"out":["b"],"body":[)" +
+                           checkpoint("l", op("tanh", {"a"}, {"b"})) + "]}}";
+  const ScenarioRun run = run_stage(
+      R"({"call":"l","in":["x"],"out":["h"]},{"call":"l","in":["h"],"out":["y"]},)" + loss_of("y"),
+      "torch", "", "{}", body);
+  CHECK(run.events == Events{"replay l#1", "op tanh", "save f1.0", "stop", "end", "unpack f1.0",
+                             "replay l#0", "op tanh", "save f0.0", "stop", "end", "unpack f0.0"});
+}
+
+TEST_CASE("autograd.grad, partial: each call replays the units that it touches", "[sim]") {
+  const std::string stage =
+      checkpoint("l0", op("mm", {"x", "w0"}, {"h"}) + "," + op("tanh", {"h"}, {"k"})) + "," +
+      checkpoint("l1", op("mm", {"k", "w1"}, {"m"}) + "," + op("tanh", {"m"}, {"y"})) + "," +
+      loss_of("y");
+  const ScenarioRun run =
+      run_stage(stage, "torch", "",
+                R"({"actions":["F0.0",{"action":"B0.0","retain":true,"wrt":["w1"]},"B0.0"]})");
+  Events replays;
+  for (const std::string& event : run.events)
+    if (event.starts_with("replay")) replays.push_back(event);
+  CHECK(replays == Events{"replay l1#0", "replay l1#0", "replay l0#0"});
+  CHECK(run.result.gradients_match == true);
+  CHECK(run.result.contributions.size() == 1 + 3);
+}
+
+TEST_CASE("create_graph: both passes replay every unit", "[sim]") {
+  const ScenarioRun run =
+      run_stage(layer + "," + loss_of("y"), "torch", "",
+                R"({"actions":["F0.0",{"action":"B0.0","retain":true},{"action":"B0.0"}]})");
+  CHECK(run.count("replay layer#0") == 2);
+  CHECK(run.count("unpack f0.5") == 2);
+}

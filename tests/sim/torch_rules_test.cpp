@@ -244,3 +244,44 @@ TEST_CASE("values: a view that reaches into the holes of a tensor shows what lie
                 "," + loss_of("y"));
   CHECK(run.code() == "E-META");
 }
+
+TEST_CASE("dx and dw: a tied parameter gets each gradient once; torch counts it twice", "[sim]") {
+  // w0 meets dx's graph at both matmuls, the upper of which feeds the lower.
+  const std::string tied = op("mm", {"x", "w0"}, {"h"}) + "," + op("sin", {"h"}, {"s"}) + "," +
+                           op("mm", {"s", "w0"}, {"y"}) + "," + op("scale", {"y"}, {"loss"});
+  CHECK(run_stage(tied, "torch", "", split).result.gradients_match == true);
+  CHECK(run_stage(tied, "torch", R"("dw_tasks":"one")", split).result.gradients_match == true);
+  CHECK(run_stage(tied, "torch", R"("compat":"torch")", split).result.gradients_match == false);
+}
+
+TEST_CASE("dx and dw: a parameter that meets two groups makes them one", "[sim]") {
+  const std::string stage = op("addmm", {"b1", "x", "w0"}, {"h"}) + "," + op("sin", {"h"}, {"s"}) +
+                            "," + op("addmm", {"b2", "s", "w1"}, {"k"}) + "," +
+                            op("mm", {"k", "w0"}, {"y"}) + "," + op("scale", {"y"}, {"loss"});
+  const ScenarioRun run = run_stage(stage, "torch", "", split);
+  CHECK(run.result.gradients_match == true);
+  CHECK(run.result.contributions.size() == 5);  // x, and each of the four parameters
+}
+
+TEST_CASE("selective: a kept draw leaves the generator where it would have", "[sim]") {
+  const std::string stage =
+      checkpoint("u", R"({"random":"dropout","in":["x"],"out":["d","m"],"keep":true},)"
+                      R"({"random":"dropout","in":["d"],"out":["e","n"]},)" +
+                          op("tanh", {"e"}, {"y"})) +
+      "," + loss_of("y");
+  const ScenarioRun strict = run_stage(stage, "torch-sac");
+  CHECK(strict.result.gradients_match == true);
+  CHECK(strict.broken().empty());
+  const ScenarioRun torch = run_stage(stage, "torch-sac", R"("compat":"torch")");
+  CHECK(torch.result.gradients_match == false);
+}
+
+TEST_CASE("selective: the policy is not asked about detach", "[sim]") {
+  const ScenarioRun run =
+      run_stage(checkpoint("u", op("sin", {"x"}, {"h"}) + "," + op("detach", {"h"}, {"d"}) + "," +
+                                    op("mul", {"h", "d"}, {"y"})) +
+                    "," + loss_of("y"),
+                "torch-sac", R"("keep":["detach"])");
+  CHECK(run.kinds(Kind::sac_decide) == 2);  // sin and mul
+  CHECK(run.kinds(Kind::sac_hit) == 0);
+}

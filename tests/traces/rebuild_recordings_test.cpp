@@ -49,7 +49,7 @@ bool is_made_before_read(const Forward& forward) {
     const auto* op = std::get_if<OpStatement>(&statement);
     if (op == nullptr) continue;
     for (const ValueId output : op->outputs)
-      later.insert(output.index());
+      if (op->writes != output) later.insert(output.index());  // a written leaf was there before
   }
   for (const Statement& statement : forward.statements) {
     const auto* op = std::get_if<OpStatement>(&statement);

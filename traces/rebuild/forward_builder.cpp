@@ -3,8 +3,15 @@
 #include <algorithm>
 
 #include "model/op_saves.hpp"
+#include "model/op_values.hpp"
 
 namespace remat {
+namespace {
+
+/// Regions inside regions: a real program has a handful.
+constexpr std::size_t depth_max = 256;
+
+}  // namespace
 
 void ForwardBuilder::observe(const EventView& event) {
   switch (event.kind()) {
@@ -29,6 +36,9 @@ void ForwardBuilder::observe(const EventView& event) {
     case Kind::sac_decide:
       observe_decision(event);
       break;
+    case Kind::mutate:
+      observe_write(event);
+      break;
     case Kind::storage_free:
       if (const auto storage = event.integer(Field::storage)) release(*storage);
       break;
@@ -36,11 +46,11 @@ void ForwardBuilder::observe(const EventView& event) {
       assign_packs(nullptr);
       close_implicit_regions();
       if (!open_.empty())
-        unsupported_ = "a forward ends inside a region: what was raised there is not recorded";
+        refuse("a forward ends inside a region: what was raised there is not recorded");
       break;
     case Kind::unpack_begin:
     case Kind::unpack:
-      unsupported_ = "a gradient is asked for inside a forward: what for is not recorded";
+      refuse("a gradient is asked for inside a forward: what for is not recorded");
       break;
     default:
       break;
@@ -50,6 +60,10 @@ void ForwardBuilder::observe(const EventView& event) {
 void ForwardBuilder::begin_unit(const EventView& event) {
   assign_packs(nullptr);
   close_implicit_regions();
+  if (open_.size() >= depth_max) {
+    refuse("regions are nested more than 256 deep");
+    return;
+  }
   RegionBegin region;
   region.name = event.text(Field::unit);
   region.invocation = event.integer(Field::inv);
@@ -60,7 +74,7 @@ void ForwardBuilder::begin_unit(const EventView& event) {
   const bool inside_reentrant = std::any_of(
       open_.begin(), open_.end(), [](const OpenRegion& outer) { return outer.reentrant; });
   if (inside_reentrant && region.kind == RegionKind::checkpointed && !region.reentrant) {
-    unsupported_ = "a non-reentrant region inside a reentrant one packs nothing in forward (R13)";
+    refuse("a non-reentrant region inside a reentrant one packs nothing in forward (R13)");
   }
   open_.push_back({forward_.statements.size(), region.frame, false, false,
                    region.reentrant && region.kind == RegionKind::checkpointed});
@@ -73,8 +87,9 @@ void ForwardBuilder::end_unit() {
     RegionBegin& region = region_at(open_.back().begin);
     for (const PendingPack& pack : pending_)
       region.inputs.push_back(pack.value);
+    if (pending_.empty() && !shows_plain_saves_)
+      region.inputs = read_from_outside(open_.back().begin);
     pending_.clear();
-    if (!shows_plain_saves_) region.inputs = read_from_outside(open_.back().begin);
     mark_reentrant_output(open_.back().begin);
   }
   assign_packs(nullptr);
@@ -141,7 +156,14 @@ void ForwardBuilder::create_frame(const EventView& event) {
   assign_packs(nullptr);
   const bool is_known = !open_.empty() && !open_.back().implicit && open_.back().frame == frame;
   if (!is_known) {
-    close_implicit_regions();
+    // An input that is a slot of an open frame lies inside that frame.
+    const auto parent = frames_->parents.find(frame.value_or(-1));
+    while (!open_.empty() && open_.back().implicit &&
+           (parent == frames_->parents.end() || open_.back().frame != parent->second))
+      close_region();
+    if (event.boolean(Field::early_stop) == false) {
+      refuse("a frame without unit_begin and without early stop: where it ends is not told");
+    }
     RegionBegin region;
     region.name = event.text(Field::unit);
     region.invocation = event.integer(Field::inv);
@@ -161,7 +183,9 @@ void ForwardBuilder::save_inputs(const EventView& event) {
     const auto value = event.lists_tensors(Field::tensors)
                            ? tensors_->value_of(event.tensor_item(Field::tensors, i))
                            : tensors_->value_of(event.list_item(Field::tensors, i));
-    if (value) region.inputs.push_back(*value);
+    if (!value) continue;
+    tensors_->require_this_forward(*value);
+    region.inputs.push_back(*value);
   }
 }
 
@@ -174,9 +198,10 @@ void ForwardBuilder::observe_pack(const EventView& event) {
   if (!value) return;
   pending_.push_back({*value, tensor->tensor.value_or(-1), event.seq()});
   if (open_.empty() || !open_.back().implicit) return;
-  const auto last = last_packs_->find(open_.back().frame.value_or(-1));
+  const auto last = frames_->last_packs.find(open_.back().frame.value_or(-1));
   const bool stops = region_at(open_.back().begin).early_stop;
-  open_.back().is_closing = stops && last != last_packs_->end() && last->second == event.seq();
+  open_.back().is_closing =
+      stops && last != frames_->last_packs.end() && last->second == event.seq();
 }
 
 void ForwardBuilder::observe_decision(const EventView& event) {
@@ -294,19 +319,34 @@ Forward ForwardBuilder::finish() {
   return std::move(forward_);
 }
 
-void ForwardBuilder::observe_caller(const EventView& event) {
-  for (const Field list : {Field::reads, Field::outputs}) {
-    for (std::size_t i = 0; i < event.list_size(list); ++i)
-      tensors_->describe(event.tensor_item(list, i));
-  }
-  if (event.has(Field::internal) || event.list_size(Field::inputs) == 0 ||
-      event.list_size(Field::outputs) == 0)
+void ForwardBuilder::observe_write(const EventView& event) {
+  const auto tensor = event.integer(Field::tensor);
+  const auto value = tensor ? tensors_->value_of(*tensor) : std::nullopt;
+  if (!value) return;
+  if (event.phase() == Phase::forward) {
+    // By the op before, whatever its name; an in-place one says so itself.
+    auto* op = last_op_ ? std::get_if<OpStatement>(&forward_.statements[*last_op_]) : nullptr;
+    if (op == nullptr || op->writes) return;
+    const auto looks_at_it = [&](ValueId input) {
+      return program_->values[input].buffer == program_->values[*value].buffer;
+    };
+    const auto written = std::find_if(op->inputs.begin(), op->inputs.end(), looks_at_it);
+    const auto shown = std::find_if(op->outputs.begin(), op->outputs.end(), looks_at_it);
+    if (written == op->inputs.end() || shown == op->outputs.end()) return;
+    op->writes = *written;
+    std::iter_swap(op->outputs.begin(), shown);
     return;
-  const std::int64_t written = event.list_item(Field::inputs, 0);
-  if (event.tensor_item(Field::outputs, 0).tensor != written) return;  // it writes nothing
-  OpStatement op = make_op(event);
+  }
+  tensors_->require_this_forward(*value);
+  OpStatement op;
+  op.name = "add_";
+  op.kind = find_op_kind("add");
+  op.seed = op_seed("caller", program_->values[*value].name);
+  op.inputs = {*value};
+  op.writes = *value;
   op.by_caller = true;
-  add_outputs(event, op);
+  const bool is_leaf = tensors_->is_leaf(*value);
+  op.outputs = {is_leaf ? *value : tensors_->make_written(*value)};
   forward_.statements.emplace_back(std::move(op));
 }
 

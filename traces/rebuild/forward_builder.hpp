@@ -13,22 +13,27 @@
 
 namespace remat {
 
+/// What is known beforehand of frames that no unit_begin tells of.
+struct ImplicitFrames {
+  std::map<std::int64_t, std::int64_t> last_packs;  // frame → seq of its last pack
+  std::map<std::int64_t, std::int64_t> parents;  // frame → the one that its inputs are slots of
+};
+
 /// Makes the statements of one forward out of its events.
 class ForwardBuilder {
  public:
   ForwardBuilder(const Trace& trace, Program& program, TensorRegistry& tensors,
-                 const std::map<std::int64_t, std::int64_t>& last_packs, const IdSet& copies,
-                 bool shows_plain_saves)
+                 const ImplicitFrames& frames, const IdSet& copies, bool shows_plain_saves)
       : trace_(&trace),
         program_(&program),
         tensors_(&tensors),
-        last_packs_(&last_packs),
+        frames_(&frames),
         copies_(&copies),
         shows_plain_saves_(shows_plain_saves) {}
 
   void observe(const EventView& event);
-  /// The caller writes a tensor after the forward is over.
-  void observe_caller(const EventView& op);
+  /// A tensor is written: by the op before, or, after the forward is over, by the caller.
+  void observe_write(const EventView& mutate);
   Forward finish();
   /// Why the forward cannot be a program; none where it can.
   const std::optional<std::string>& unsupported() const { return unsupported_; }
@@ -48,6 +53,10 @@ class ForwardBuilder {
     bool reentrant = false;
   };
 
+  /// The first reason is the one that is told.
+  void refuse(const char* why) {
+    if (!unsupported_) unsupported_ = why;
+  }
   void begin_unit(const EventView& event);
   void end_unit();
   void create_frame(const EventView& event);
@@ -69,6 +78,8 @@ class ForwardBuilder {
   /// Gives the pending packs to the op before, and what is left to the one that comes.
   void assign_packs(OpStatement* next);
   void give_to_last_op(std::size_t n);
+  void open_function_body();
+  bool saves_outputs_only(const OpStatement& op, std::size_t n) const;
   std::size_t n_of_last_op(const OpStatement* next) const;
   RegionBegin& region_at(std::size_t begin) {
     return std::get<RegionBegin>(forward_.statements[begin]);
@@ -77,7 +88,7 @@ class ForwardBuilder {
   const Trace* trace_;
   Program* program_;
   TensorRegistry* tensors_;
-  const std::map<std::int64_t, std::int64_t>* last_packs_;  // frame → seq of its last pack
+  const ImplicitFrames* frames_;
   const IdSet* copies_;  // by seq: copies that in-place ops make of what they overwrite
   std::map<std::uint32_t, ValueId> copied_;  // copy → what it is of
   bool shows_plain_saves_;

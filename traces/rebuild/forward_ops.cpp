@@ -34,8 +34,10 @@ OpStatement ForwardBuilder::make_op(const EventView& event) {
   op.seed = op_seed(plain_op_name(op.name), event.text(Field::attrs));
   op.cost = {event.integer(Field::dur_ns).value_or(0)};
   for (std::size_t i = 0; i < event.list_size(Field::inputs); ++i) {
-    if (const auto input = tensors_->value_of(event.list_item(Field::inputs, i)))
-      op.inputs.push_back(*input);
+    const auto input = tensors_->value_of(event.list_item(Field::inputs, i));
+    if (!input) continue;
+    tensors_->require_this_forward(*input);
+    op.inputs.push_back(*input);
   }
   return op;
 }
@@ -50,15 +52,21 @@ void ForwardBuilder::add_outputs(const EventView& event, OpStatement& op) {
         written = tensors_->value_of(event.list_item(Field::inputs, i));
     }
     if (written && is_in_place_name(op.name)) op.writes = written;
-    const bool keeps_leaf = op.by_caller && written;
-    op.outputs.push_back(tensors_->make(
-        output, keeps_leaf ? program_->values[*written].requires_grad : requires_grad));
+    op.outputs.push_back(tensors_->make(output, requires_grad));
   }
-  if (!op.writes || op.by_caller || op.outputs.empty()) return;
+  if (!op.writes || op.outputs.empty()) return;
   const auto storage = event.tensor_item(Field::outputs, 0).storage;
   if (!storage) return;
   for (const ValueId seen : tensors_->rebase(*storage, op.outputs[0], requires_grad))
     op.outputs.push_back(seen);
+}
+
+/// The first `n` pending packs are what the op's kind saves of its outputs: no custom Function.
+bool ForwardBuilder::saves_outputs_only(const OpStatement& op, std::size_t n) const {
+  std::size_t of_outputs = 0;
+  for (const SaveRule& rule : op.kind->saves)
+    of_outputs += rule.what == SaveRule::What::output ? 1 : 0;
+  return n <= of_outputs;
 }
 
 /// How many of the pending packs the last op made (R3): its saved outputs, as many as match, then
@@ -70,26 +78,55 @@ std::size_t ForwardBuilder::n_of_last_op(const OpStatement* next) const {
     const auto& last = std::get<OpStatement>(forward_.statements[*last_op_]);
     for (const SaveRule& rule : last.kind->saves) {
       if (rule.what != SaveRule::What::output || rule.index >= last.outputs.size()) continue;
-      if (n >= pending_.size() || pending_[n].value != last.outputs[rule.index]) break;
+      if (n >= pending_.size() ||
+          !tensors_->is_same_place(pending_[n].value, last.outputs[rule.index]))
+        break;
       ++n;
     }
   }
   for (std::size_t i = pending_.size(); i-- > n;) {
     const ValueId value = pending_[i].value;
-    const bool is_input =
-        std::find(next->inputs.begin(), next->inputs.end(), value) != next->inputs.end();
+    const bool is_input = std::any_of(next->inputs.begin(), next->inputs.end(), [&](ValueId input) {
+      return tensors_->is_same_place(input, value);
+    });
     if (!is_input && copied_.count(value.index()) == 0) return i + 1;
   }
   return n;
 }
 
+/// The body of a custom Function runs without a graph, op by op, and what it saves comes after: the
+/// ops before the one that gets the saves are part of its node. Each is given one of its own, which
+/// saves nothing, so that the way through them stays open.
+void ForwardBuilder::open_function_body() {
+  std::size_t begin = *last_op_;
+  for (std::size_t at = *last_op_; at-- > 0;) {
+    const auto* op = std::get_if<OpStatement>(&forward_.statements[at]);
+    if (std::holds_alternative<Release>(forward_.statements[at])) continue;
+    if (op == nullptr || op->makes_node) break;
+    begin = at;
+  }
+  for (std::size_t at = begin; at < *last_op_; ++at) {
+    auto* op = std::get_if<OpStatement>(&forward_.statements[at]);
+    if (op == nullptr || !wants_grad(*op)) continue;
+    op->makes_node = true;
+    for (const ValueId output : op->outputs)
+      program_->values[output].requires_grad = program_->values[output].floating;
+  }
+}
+
 void ForwardBuilder::give_to_last_op(std::size_t n) {
-  if (n == 0 || !last_op_) return;
+  if (n == 0) return;
+  if (!last_op_) {
+    refuse("a tensor is saved that no op of its region made or reads");
+    return;
+  }
   auto& last = std::get<OpStatement>(forward_.statements[*last_op_]);
+  if (!saves_outputs_only(last, n)) open_function_body();
   for (std::size_t i = 0; i < n; ++i) {
     Save save{pending_[i].value, true, Save::no_factor};
-    const auto output = std::find(last.outputs.begin(), last.outputs.end(), save.value);
-    const auto input = std::find(last.inputs.begin(), last.inputs.end(), save.value);
+    const auto is_it = [&](ValueId value) { return tensors_->is_same_place(value, save.value); };
+    const auto output = std::find_if(last.outputs.begin(), last.outputs.end(), is_it);
+    const auto input = std::find_if(last.inputs.begin(), last.inputs.end(), is_it);
     if (output != last.outputs.end()) {
       save.factor = save_factor(true, output - last.outputs.begin());
     } else if (input != last.inputs.end()) {
@@ -105,6 +142,7 @@ void ForwardBuilder::give_to_last_op(std::size_t n) {
 void ForwardBuilder::assign_packs(OpStatement* next) {
   const std::size_t n = n_of_last_op(next);
   give_to_last_op(n);
+  if (next == nullptr) last_op_.reset();  // a border: nothing after it belongs to what is before
   std::vector<bool> taken(next == nullptr ? 0 : next->inputs.size(), false);
   for (std::size_t i = n; i < pending_.size(); ++i) {
     Save save{pending_[i].value, false, Save::no_factor};
@@ -120,13 +158,14 @@ void ForwardBuilder::assign_packs(OpStatement* next) {
     for (const SaveRule& rule : next->kind->saves) {
       if (rule.what == SaveRule::What::input && rule.index < next->inputs.size() &&
           best == next->inputs.size() && !taken[rule.index] &&
-          next->inputs[rule.index] == save.value)
+          tensors_->is_same_place(next->inputs[rule.index], save.value))
         best = rule.index;
     }
     for (std::size_t k = 0; k < next->inputs.size() && best == next->inputs.size(); ++k)
-      if (!taken[k] && next->inputs[k] == save.value) best = k;
+      if (!taken[k] && tensors_->is_same_place(next->inputs[k], save.value)) best = k;
     if (best < next->inputs.size()) {
       taken[best] = true;
+      save.value = next->inputs[best];
       save.factor = save_factor(false, static_cast<std::ptrdiff_t>(best));
     }
     next->saves.push_back(save);

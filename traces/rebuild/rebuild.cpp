@@ -29,6 +29,10 @@ class Rebuilder {
     finish_program(run_.program);
     if (tensors_.has_unknown_view() && !run_.unsupported)
       run_.unsupported = "a tensor of the forward shows a view that no recorded op made";
+    if (tensors_.reads_another_forward() && !run_.unsupported)
+      run_.unsupported = "a tensor that one forward made is read or written in another";
+    if (run_.selects_ops && has_nested_regions() && !run_.unsupported)
+      run_.unsupported = "a region inside a selective one: whose policy decides is not told";
     if (run_.order.empty() && !run_.unsupported)
       run_.unsupported = "the recording shows no phase: nothing says what the run did";
     return std::move(run_);
@@ -41,7 +45,16 @@ class Rebuilder {
       const EventView event = (*trace_)[i];
       if (event.kind() != Kind::pack || event.phase() != Phase::forward) continue;
       const auto frame = event.integer(Field::frame);
-      if (frame && event.has(Field::idx)) last_packs_[*frame] = event.seq();
+      if (frame && event.has(Field::idx)) frames_.last_packs[*frame] = event.seq();
+    }
+    std::optional<std::int64_t> being_made;
+    for (std::size_t i = 0; i < trace_->size(); ++i) {
+      const EventView event = (*trace_)[i];
+      if (event.kind() == Kind::frame_create) being_made = event.integer(Field::frame);
+      if (event.kind() == Kind::inputs_save) being_made.reset();
+      const auto parent = event.integer(Field::frame);
+      if (event.kind() == Kind::pack && being_made && parent && parent != being_made)
+        frames_.parents[*being_made] = *parent;
     }
   }
 
@@ -100,6 +113,19 @@ class Rebuilder {
     }
   }
 
+  bool has_nested_regions() const {
+    for (const Forward& forward : run_.program.forwards) {
+      std::size_t end = 0;
+      for (std::size_t at = 0; at < forward.statements.size(); ++at) {
+        const auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
+        if (region == nullptr || region->kind != RegionKind::checkpointed) continue;
+        if (at < end) return true;
+        end = region->end;
+      }
+    }
+    return false;
+  }
+
   void add(PhaseStep step) { run_.order.push_back(step); }
 
   void begin_phase(const EventView& event) {
@@ -113,8 +139,8 @@ class Rebuilder {
         name_parameters();
         step.kind = PhaseStep::Kind::forward;
         step.forward = run_.program.forwards.size();
-        builder_.emplace(*trace_, run_.program, tensors_, last_packs_, copies_,
-                         run_.has_ambient_hooks);
+        tensors_.begin_forward();
+        builder_.emplace(*trace_, run_.program, tensors_, frames_, copies_, run_.has_ambient_hooks);
         add(step);
         return;
       case Phase::backward:
@@ -187,10 +213,7 @@ class Rebuilder {
 
   void observe_setup(const EventView& event) {
     observe_facts(event);
-    if (event.kind() == Kind::op && builder_) {
-      builder_->observe_caller(event);
-      return;
-    }
+    if (event.kind() == Kind::mutate && builder_) builder_->observe_write(event);
     if (event.kind() != Kind::op) return;
     for (std::size_t i = 0; i < event.list_size(Field::outputs); ++i)
       tensors_.describe(event.tensor_item(Field::outputs, i));
@@ -231,7 +254,7 @@ class Rebuilder {
   const Trace* trace_;
   RebuiltRun run_;
   TensorRegistry tensors_;
-  std::map<std::int64_t, std::int64_t> last_packs_;
+  ImplicitFrames frames_;
   IdSet copies_;  // by seq: copies that in-place ops make of what they overwrite
   std::optional<ForwardBuilder> builder_;
   std::vector<std::int64_t> pending_parameters_;

@@ -76,6 +76,13 @@ std::optional<ValueId> TensorRegistry::value_of(std::int64_t tensor) {
 
 std::optional<ValueId> TensorRegistry::value_of(const TensorView& tensor) {
   if (!tensor.tensor || !tensor.storage) return std::nullopt;
+  // The very object, where it is known and lies where it did; otherwise what lies there.
+  const std::uint32_t* known = values_.find(*tensor.tensor);
+  const auto where = where_.find(*tensor.tensor);
+  if (known != nullptr && where != where_.end() &&
+      key_of(where->second.storage, where->second.layout) ==
+          key_of(*tensor.storage, trace_->layout(tensor.layout)))
+    return current(*known);
   const auto same = latest_.find(key_of(*tensor.storage, trace_->layout(tensor.layout)));
   if (same != latest_.end()) return ValueId(same->second);
   describe(tensor);
@@ -89,13 +96,32 @@ ValueId TensorRegistry::make(const TensorView& tensor, bool requires_grad) {
       add(storage, trace_->layout(tensor.layout), "t" + std::to_string(id), requires_grad);
   values_[id] = made.index();
   made_[storage].push_back(made);
+  forward_of_[made.index()] = forward_ + 1;
   return made;
+}
+
+void TensorRegistry::require_this_forward(ValueId value) {
+  const std::size_t* made_in = forward_of_.find(value.index());
+  if (made_in != nullptr && *made_in != forward_ + 1) reads_another_forward_ = true;
+}
+
+bool TensorRegistry::is_same_place(ValueId a, ValueId b) const {
+  const ProgramValue& one = program_->values[a];
+  const ProgramValue& other = program_->values[b];
+  return a == b || (one.buffer == other.buffer && one.layout == other.layout);
 }
 
 ValueId TensorRegistry::current(std::uint32_t value) const {
   for (auto next = moved_.find(value); next != moved_.end(); next = moved_.find(value))
     value = next->second;
   return ValueId(value);
+}
+
+ValueId TensorRegistry::make_written(ValueId value) {
+  const ProgramValue written = program_->values[value];
+  const ValueId made = program_->values.push_back(written);
+  forward_of_[made.index()] = forward_ + 1;
+  return made;
 }
 
 std::vector<ValueId> TensorRegistry::rebase(std::int64_t storage, ValueId written,
@@ -111,6 +137,7 @@ std::vector<ValueId> TensorRegistry::rebase(std::int64_t storage, ValueId writte
     moved_[at->second] = rebased.index();
     at->second = rebased.index();
     made_[storage].push_back(rebased);
+    forward_of_[rebased.index()] = forward_ + 1;
     made.push_back(rebased);
   }
   return made;

@@ -41,12 +41,21 @@ class TensorRegistry {
   /// The storage of `written` was written: every other tensor that looks at it becomes a new value
   /// (R14); which these are.
   std::vector<ValueId> rebase(std::int64_t storage, ValueId written, bool requires_grad);
+  /// What stands for the value since the caller wrote it.
+  ValueId make_written(ValueId value);
   /// The tensor is another name for the value.
   void alias(std::int64_t tensor, ValueId value) { values_[tensor] = value.index(); }
   /// All values made so far on the storage, but leaves.
   std::vector<ValueId> made_on(std::int64_t storage) const;
   /// A tensor showed a storage that the forward made in a layout that no op of it made.
   bool has_unknown_view() const { return has_unknown_view_; }
+  /// Both show the same elements of the same storage.
+  bool is_same_place(ValueId a, ValueId b) const;
+  /// A forward begins: what it makes is its own.
+  void begin_forward() { ++forward_; }
+  /// Notes where a statement reads what another forward made.
+  void require_this_forward(ValueId value);
+  bool reads_another_forward() const { return reads_another_forward_; }
   bool is_leaf(ValueId value) const { return leaves_.contains(value.index()); }
 
  private:
@@ -77,6 +86,9 @@ class TensorRegistry {
   std::map<std::int64_t, std::vector<ValueId>> made_;  // by storage
   IdSet leaves_;
   bool has_unknown_view_ = false;
+  std::size_t forward_ = 0;
+  FlatMap<std::size_t> forward_of_;  // value → 1 + the forward that made it
+  bool reads_another_forward_ = false;
 };
 
 }  // namespace remat
