@@ -71,9 +71,10 @@ std::string prediction_text(const std::vector<PredictedFile>& predictions, bool 
     text +=
         fmt::format("{}  {:<15} {:>7}  {}\n", padded(prediction.file, columns), prediction.protocol,
                     prediction.predicted.size(), painted(outcome(prediction), colour, colours));
-    if (list)
+    if (list) {
       for (const std::string& event : prediction.predicted)
         text += "  " + event + "\n";
+    }
   }
   for (const PredictedFile& prediction : predictions) {
     if (prediction.unsupported)

@@ -169,9 +169,10 @@ std::string simulation_text(const SimulateOptions& options, const Outcome& outco
                         unit.microbatch ? fmt::format(" (micro-batch {})", *unit.microbatch) : "",
                         unit.packs, unit.unpacks, unit.replays);
   }
-  for (const Finding& finding : outcome.verdict.findings)
+  for (const Finding& finding : outcome.verdict.findings) {
     text += fmt::format("{} at event {}: {}\n", painted(finding.invariant, Colour::red, colours),
                         finding.seq, finding.message);
+  }
   if (result.error) {
     text += fmt::format("{} ({}): {}\n", painted(result.error->code, Colour::red, colours),
                         result.error->type, result.error->message);

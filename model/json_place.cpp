@@ -195,7 +195,11 @@ void JsonPlace::allow_only(std::initializer_list<std::string_view> keys) const {
     std::string known;
     for (const std::string_view name : keys)
       known += (known.empty() ? "" : ", ") + std::string(name);
-    at(key).fail("unknown key '" + key + "'; expected one of " + known);
+    std::string what = "unknown key '";
+    what += key;
+    what += "'; expected one of ";
+    what += known;
+    at(key).fail(what);
   }
 }
 

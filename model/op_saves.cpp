@@ -11,7 +11,7 @@ std::vector<Save> saves_by_table(const Program& program, const OpStatement& op) 
     const std::vector<ValueId>& from = is_input ? op.inputs : op.outputs;
     if (rule.index >= from.size()) continue;
     if (rule.if_grad_of >= 0) {
-      const auto needs = static_cast<std::size_t>(rule.if_grad_of);
+      const auto needs = static_cast<std::size_t>(static_cast<unsigned char>(rule.if_grad_of));
       if (needs >= op.inputs.size() || !program.values[op.inputs[needs]].requires_grad) continue;
       if (op.inputs.size() < 2) continue;
     }

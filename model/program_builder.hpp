@@ -25,7 +25,7 @@ class ProgramBuilder {
   /// its storage become new values too (`since_write`).
   ValueId in_place(const OpKind& kind, const std::vector<ValueId>& inputs, Duration cost);
   /// The caller writes a tensor between two phases.
-  ValueId update(ValueId value);
+  ValueId update(ValueId target);
   /// What stands for the value since the last write to its storage.
   ValueId since_write(ValueId value) const;
 

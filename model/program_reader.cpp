@@ -167,9 +167,10 @@ TensorLayout ProgramReader::output_layout(const JsonPlace& statement, const OpSt
   layout.stride = dense_strides(layout.shape);
   if (const auto stride = statement.find("stride"); stride && !op.kind->makes_view) {
     layout.stride = stride->integers(0);
-    if (layout.stride.size() != layout.shape.size())
+    if (layout.stride.size() != layout.shape.size()) {
       stride->fail("a stride for " + std::to_string(layout.stride.size()) +
                    " dimensions; expected one for each of " + shown_shape(layout.shape));
+    }
   }
   if (op.kind->shape == ShapeRule::transpose && op.kind->makes_view && !op.inputs.empty()) {
     layout.stride = program_.values[op.inputs[0]].layout.stride;
@@ -194,9 +195,10 @@ void ProgramReader::add_outputs(const JsonPlace& statement, OpStatement& op) {
     const BufferId buffer = is_view ? program_.values[op.inputs[0]].buffer
                                     : program_.buffers.push_back({bytes, BufferRole::none});
     const std::string name = names[j].text();
-    for (std::size_t k = 0; k < j; ++k)
+    for (std::size_t k = 0; k < j; ++k) {
       if (names[k].text() == name)
         names[j].fail("'" + name + "' is named twice; expected a name for each output");
+    }
     const bool is_part = j == 0 || op.kind->outputs_are_parts;
     op.outputs.push_back(add_value(name, buffer, std::move(layout), requires_grad && is_part));
     define(names[j], name, op.outputs.back());

@@ -41,7 +41,7 @@ class ProgramReader {
   void read_no_grad(const JsonPlace& statement);
   void read_raise(const JsonPlace& statement);
 
-  ValueId named(const JsonPlace& name);
+  ValueId named(const JsonPlace& place);
   std::vector<ValueId> all_named(const JsonPlace& list);
   ValueId add_value(const std::string& name, BufferId buffer, TensorLayout layout,
                     bool requires_grad);

@@ -40,9 +40,10 @@ std::vector<std::int64_t> places(const TensorLayout& layout) {
     const std::int64_t stride = d < layout.stride.size() ? layout.stride[d] : 0;
     std::vector<std::int64_t> next;
     next.reserve(all.size() * static_cast<std::size_t>(std::max<std::int64_t>(layout.shape[d], 0)));
-    for (const std::int64_t place : all)
+    for (const std::int64_t place : all) {
       for (std::int64_t i = 0; i < layout.shape[d]; ++i)
         next.push_back(place + i * stride);
+    }
     all = std::move(next);
   }
   std::sort(all.begin(), all.end());

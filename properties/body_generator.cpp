@@ -76,9 +76,10 @@ ValueId BodyGenerator::write_op(std::string_view name, const std::vector<ValueId
   const auto& op = std::get<OpStatement>(builder_->forward().statements.back());
   for (const Save& save : op.saves)
     fixed_.insert(builder_->value(save.value).buffer.index());
-  if (op.kept)
+  if (op.kept) {
     for (const ValueId output : outputs)
       fixed_.insert(builder_->value(output).buffer.index());
+  }
   if (builder_->value(outputs[0]).requires_grad) pool_.push_back(outputs[0]);
   return outputs[0];
 }

@@ -42,7 +42,7 @@ class BodyGenerator {
   void write_region(const NegativeEdit& edit, bool takes_edit, std::size_t depth);
   void write_statement(std::size_t depth);
   void write_edit(const NegativeEdit& edit);
-  ValueId write_op(std::string_view kind, const std::vector<ValueId>& inputs);
+  ValueId write_op(std::string_view name, const std::vector<ValueId>& inputs);
   void write_view();
   void write_in_place();
   void write_no_grad();

@@ -76,9 +76,10 @@ void add_step(ChoiceTape& tape, GeneratedCase& made, std::int64_t n_microbatches
       order.push_back({.kind = PhaseStep::Kind::dw, .microbatch = microbatch});
       continue;
     }
-    if (retains)
+    if (retains) {
       order.push_back(
           {.kind = PhaseStep::Kind::backward, .microbatch = microbatch, .retain = true});
+    }
     order.push_back({.kind = PhaseStep::Kind::backward, .microbatch = microbatch});
     if (made.edit.name == "backward twice" || made.edit.name == "selective twice") {
       order.back().retain = made.edit.name == "selective twice";

@@ -34,19 +34,27 @@ std::uint32_t Ledger::allocate(std::int64_t bytes, BufferRole role, std::string_
 
 void Ledger::own(std::uint32_t storage, OwnerClass owner) {
   Row& row = rows_[storage];
+  if (row.counted_as == unowned && !row.is_outside) admit(row);
   ++row.owners[static_cast<std::size_t>(owner)];
   ++row.n_owners;
-  if (static_cast<std::uint8_t>(owner) < row.counted_as) count(row);
+  if (static_cast<std::uint8_t>(owner) < row.counted_as) recount(row);
+}
+
+/// Its bytes are alive from here on, if there is room to count them.
+void Ledger::admit(const Row& row) {
+  std::int64_t total = 0;
+  if (__builtin_add_overflow(live_.total, row.bytes, &total))
+    throw InputError("more bytes are alive than can be counted; expected smaller tensors");
+  live_.total = total;
 }
 
 void Ledger::disown(std::uint32_t storage, OwnerClass owner) {
   Row& row = rows_[storage];
   const auto index = static_cast<std::size_t>(owner);
-  REMAT_INVARIANT(row.owners[index] > 0);
   --row.owners[index];
   --row.n_owners;
   if (row.n_owners > 0) {
-    if (row.owners[index] == 0 && row.counted_as == index) count(row);
+    if (row.owners[index] == 0 && row.counted_as == index) recount(row);
     return;
   }
   if (!row.is_outside) {
@@ -58,24 +66,13 @@ void Ledger::disown(std::uint32_t storage, OwnerClass owner) {
 }
 
 /// Counts the storage for the first class that owns it.
-void Ledger::count(Row& row) {
-  const auto first =
+void Ledger::recount(Row& row) {
+  const auto* const first =
       std::find_if(row.owners.begin(), row.owners.end(), [](std::uint32_t n) { return n > 0; });
   const auto now = static_cast<std::uint8_t>(first - row.owners.begin());
   const std::uint8_t before = std::exchange(row.counted_as, now);
   if (row.is_outside) return;
-  if (before == unowned) {
-    std::int64_t total = 0;
-    if (__builtin_add_overflow(live_.total, row.bytes, &total)) {
-      row.counted_as = before;
-      --row.owners[now];
-      --row.n_owners;
-      throw InputError("more bytes are alive than can be counted; expected smaller tensors");
-    }
-    live_.total = total;
-  } else {
-    live_.by_class[before] -= row.bytes;
-  }
+  if (before != unowned) live_.by_class[before] -= row.bytes;
   live_.by_class[now] += row.bytes;
   note_peak();
 }

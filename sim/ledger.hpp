@@ -79,7 +79,8 @@ class Ledger {
     std::uint8_t counted_as = unowned;
     bool is_outside = false;
   };
-  void count(Row& row);
+  void admit(const Row& row);
+  void recount(Row& row);
   void note_peak();
 
   EventLog* log_;

@@ -105,6 +105,15 @@ class Rank : private SlotOwner {
     std::map<std::string, std::size_t, std::less<>> op_calls;  // for the cache
     OwnerClass owner = OwnerClass::forward_tmp;
   };
+  /// What a replay is, for the trace and the generator.
+  struct ReplayBracket {
+    std::size_t forward = 0;
+    std::size_t begin = 0;  // the region's statement
+    std::optional<std::int64_t> invocation;
+    std::optional<std::int64_t> frame;  // its number; none: a reentrant region
+    ReplayKey key;
+    std::int64_t rng_position = 0;  // where forward's draws began
+  };
   /// A gradient on its way.
   struct Gradient {
     Owned hold;
@@ -144,7 +153,7 @@ class Rank : private SlotOwner {
   Variable* find(Walk& walk, ValueId value);
   Tensor tensor_of(Walk& walk, ValueId value, OwnerClass owner);
   std::string slot_name(const SavedSlot& slot) const;
-  void free_frame(std::uint32_t frame);
+  void free_frame(std::uint32_t index);
   std::uint32_t make_frame(Walk& walk, std::size_t at, const RegionBegin& region);
   Graph* graph_of(std::optional<std::int64_t> microbatch);
 
@@ -175,7 +184,7 @@ class Rank : private SlotOwner {
   Flow run_region(Walk& walk, std::size_t at, const RegionBegin& region);
   Flow run_plain_region(Walk& walk, std::size_t at, const RegionBegin& region);
   Flow run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& region);
-  Flow save_inputs(Walk& walk, std::uint32_t frame, const RegionBegin& region);
+  Flow save_inputs(Walk& walk, std::uint32_t index, const RegionBegin& region);
   bool loses_gradients(const RegionBegin& region, bool requires_grad) const;
   Flow run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region);
   Flow pack(Walk& walk, const Tensor& tensor, SavedSlot& slot);
@@ -185,10 +194,11 @@ class Rank : private SlotOwner {
   Flow unpack(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
   Flow unpack_kept(SavedSlot& slot, Tensor& tensor);
   Flow unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
-  Flow replay(std::uint32_t frame, const ReplayKey& key);
+  Flow replay(std::uint32_t index, const ReplayKey& key);
   Flow fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vector<Tensor>& inputs);
   Flow check_captured(const CheckpointFrame& frame, const RegionBegin& region);
-  Flow run_replay_body(std::uint32_t frame, const ReplayKey& key, std::vector<Tensor> inputs);
+  Flow run_replay_body(std::uint32_t index, const ReplayKey& key, std::vector<Tensor> inputs);
+  Flow run_bracketed(Walk& walk, const ReplayBracket& bracket);
   Flow judge_replay(CheckpointFrame& frame, const ReplaySession& session);
   const RegionBegin& region_of(std::size_t forward, std::size_t begin) const;
 
@@ -216,6 +226,8 @@ class Rank : private SlotOwner {
 
   // rank_reentrant.cpp
   Flow run_reentrant_node(GraphTask& task, std::size_t place);
+  Flow bind_arguments(GraphTask& task, Node& node, Walk& walk, std::vector<NodeRef>& inputs);
+  Flow run_inner_backward(GraphTask& task, std::size_t place, Walk& walk, GraphTask& inner);
 
   // rank_split.cpp
   Flow detach_root(Graph& graph);

@@ -139,9 +139,10 @@ Flow Rank::run_node(GraphTask& task, std::size_t place) {
     const auto held = [&](const NodeRef& ref) { return ref.index() == index; };
     const std::vector<NodeRef>& wanted = task.leaves_for_dw->held;
     if (std::any_of(wanted.begin(), wanted.end(), held)) {
-      for (std::uint32_t j = 0; j < node.n_outputs; ++j)
+      for (std::uint32_t j = 0; j < node.n_outputs; ++j) {
         if (task.arrived[place][j])
           task.leaves_for_dw->left_by_dx[{index, j}] = shared(*task.arrived[place][j]);
+      }
     }
   }
   const std::string_view name =

@@ -14,12 +14,37 @@ Flow Rank::run_reentrant_node(GraphTask& task, std::size_t place) {
                 "reentrant checkpoint is incompatible with .grad() and with inputs= of backward");
   }
   const ReentrantCall& call = *node.reentrant;
-  const RegionBegin& region = region_of(call.forward, call.begin);
   Walk walk;
   walk.forward = call.forward;
   walk.is_replay = true;
   walk.owner = OwnerClass::replay_tmp;
   std::vector<NodeRef> inputs;
+  Flow flow = bind_arguments(task, node, walk, inputs);
+  if (flow != Flow::done) return flow;
+  flow = run_bracketed(walk, {.forward = call.forward,
+                              .begin = call.begin,
+                              .invocation = call.invocation,
+                              .frame = std::nullopt,
+                              .key = task.key,
+                              .rng_position = call.rng_position});
+  if (flow != Flow::done) return flow;
+  GraphTask inner;
+  flow = run_inner_backward(task, place, walk, inner);
+  if (flow != Flow::done) return flow;
+  if (!task.retain) release_saves(node);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i]) continue;
+    const auto captured = inner.captured.find(inputs[i].index());
+    if (captured != inner.captured.end() && is_wanted(task, node.edges[i]))
+      send(task, node.edges[i], std::move(captured->second));
+  }
+  return Flow::done;
+}
+
+/// The arguments, detached: a node stands for each that wants a gradient, and captures it.
+Flow Rank::bind_arguments(GraphTask& task, Node& node, Walk& walk, std::vector<NodeRef>& inputs) {
+  const ReentrantCall& call = *node.reentrant;
+  const RegionBegin& region = region_of(call.forward, call.begin);
   for (std::size_t i = 0; i < node.saves.size(); ++i) {
     Tensor tensor;
     if (const Flow flow = unpack(node.saves[i], task.key, tensor); flow != Flow::done) return flow;
@@ -32,37 +57,20 @@ Flow Rank::run_reentrant_node(GraphTask& task, std::size_t place) {
       tape_[input.index()].n_outputs = 1;
     }
     inputs.push_back(input.shared());
-    walk.variables.set(region.inputs[i], {std::move(detached), std::move(input), 0});
+    walk.variables.set(region.inputs[i],
+                       {std::move(detached), std::move(input), 0, region.inputs[i]});
   }
-  for (const Tensor& captured : call.captured)
-    walk.variables.set(captured.value, {captured.shared_as(OwnerClass::replay_tmp), {}, 0});
+  for (const Tensor& captured : call.captured) {
+    walk.variables.set(captured.value,
+                       {captured.shared_as(OwnerClass::replay_tmp), {}, 0, captured.value});
+  }
+  return Flow::done;
+}
 
-  ++replays_[region.name];
-  const Phase phase = log_->phase();
-  const std::int64_t rng = rng_position_;
-  const std::int64_t before = ledger_.live().total;
-  log_->push_unit(region.name, call.invocation);
-  log_->set_phase(Phase::replay);
-  log_->unit_begin(std::nullopt, true, true, true, task.key);
-  ledger_.begin_peak();
-  const bool restores = region.preserves_rng && options_.preserves_rng;
-  if (restores && rng_position_ != call.rng_position) {
-    rng_position_ = call.rng_position;
-    log_->rng_set(rng_position_);
-  }
-  Flow flow = run(walk, call.begin + 1, region.end);
-  if (restores && rng_position_ != rng) {
-    rng_position_ = rng;
-    log_->rng_set(rng);
-  }
-  log_->unit_end(std::nullopt, true, true, true,
-                 flow == Flow::done ? std::string_view("return") : std::string_view(error_->type));
-  log_->set_phase(phase);
-  log_->pop_unit();
-  replay_peak_ = std::max(replay_peak_, ledger_.recent_peak() - before);
-  if (flow != Flow::done) return flow;
-
-  GraphTask inner;
+/// A graph task of its own, from the replay's outputs.
+Flow Rank::run_inner_backward(GraphTask& task, std::size_t place, Walk& walk, GraphTask& inner) {
+  const ReentrantCall& call = *tape_[task.nodes[place].index()].reentrant;
+  const RegionBegin& region = region_of(call.forward, call.begin);
   inner.key = {ReplayKey::Kind::graph_task, next_task_++};
   for (std::uint32_t j = 0; j < region.outputs.size(); ++j) {
     Variable* output = find(walk, region.outputs[j]);
@@ -83,17 +91,9 @@ Flow Rank::run_reentrant_node(GraphTask& task, std::size_t place) {
   const auto outer_task = log_->graph_task();
   log_->set_graph_task(inner.key.number);
   find_nodes(inner);
-  flow = run_task(inner);
+  const Flow flow = run_task(inner);
   log_->set_graph_task(outer_task);
-  if (flow != Flow::done) return flow;
-  if (!task.retain) release_saves(node);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i]) continue;
-    const auto captured = inner.captured.find(inputs[i].index());
-    if (captured != inner.captured.end() && is_wanted(task, node.edges[i]))
-      send(task, node.edges[i], std::move(captured->second));
-  }
-  return Flow::done;
+  return flow;
 }
 
 }  // namespace remat

@@ -85,9 +85,7 @@ Flow Rank::replay(std::uint32_t index, const ReplayKey& key) {
   std::vector<Tensor> inputs;
   log_->inputs_unpack_begin(frame.number);
   if (const Flow flow = fetch_inputs(frame, key, inputs); flow != Flow::done) return flow;
-  const std::int64_t before = ledger_.live().total;
   const Flow flow = run_replay_body(index, key, std::move(inputs));
-  replay_peak_ = std::max(replay_peak_, ledger_.recent_peak() - before);
   if (flow == Flow::failed) return flow;
   ReplaySession& session = frame.session(key);
   session.replayed = true;
@@ -142,39 +140,54 @@ Flow Rank::run_replay_body(std::uint32_t index, const ReplayKey& key, std::vecto
   walk.cache_of = index;
   walk.serves = true;
   walk.owner = OwnerClass::replay_tmp;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
     walk.variables.set(region.inputs[i], {{inputs[i].hold.shared_as(OwnerClass::replay_tmp),
                                            region.inputs[i], inputs[i].id},
                                           {},
                                           0});
+  }
   inputs.clear();
   for (const Tensor& captured : frame.captured)
     walk.variables.set(captured.value, {captured.shared_as(OwnerClass::replay_tmp), {}, 0});
 
+  return run_bracketed(walk, {.forward = frame.forward,
+                              .begin = frame.begin,
+                              .invocation = frame.invocation,
+                              .frame = frame.number,
+                              .key = key,
+                              .rng_position = frame.rng_position});
+}
+
+/// Runs a region's statements as a replay: its unit, its phase, its random state, its peak.
+Flow Rank::run_bracketed(Walk& walk, const ReplayBracket& bracket) {
+  const RegionBegin& region = region_of(bracket.forward, bracket.begin);
+  const bool is_reentrant = !bracket.frame;
   ++replays_[region.name];
   const Phase phase = log_->phase();
   const std::int64_t rng = rng_position_;
-  log_->push_unit(region.name, frame.invocation);
+  const std::int64_t before = ledger_.live().total;
+  log_->push_unit(region.name, bracket.invocation);
   log_->set_phase(Phase::replay);
-  log_->unit_begin(frame.number, true, true, false, key);
+  log_->unit_begin(bracket.frame, true, true, is_reentrant, bracket.key);
   ledger_.begin_peak();
-  if (region.preserves_rng && options_.preserves_rng && rng_position_ != frame.rng_position) {
-    rng_position_ = frame.rng_position;
-    log_->rng_set(rng_position_);
-  }
-  log_->body_begin(frame.number, true);
-  const Flow flow = run(walk, frame.begin + 1, region.end);
-  walk.variables.clear();
-  if (region.preserves_rng && options_.preserves_rng && rng_position_ != rng) {
-    rng_position_ = rng;
-    log_->rng_set(rng);
-  }
+  const bool restores = region.preserves_rng && options_.preserves_rng;
+  const auto set_generator = [&](std::int64_t position) {
+    if (!restores || rng_position_ == position) return;
+    rng_position_ = position;
+    log_->rng_set(position);
+  };
+  set_generator(bracket.rng_position);
+  if (bracket.frame) log_->body_begin(*bracket.frame, true);
+  const Flow flow = run(walk, bracket.begin + 1, region.end);
+  if (!is_reentrant) walk.variables.clear();  // a reentrant one has its backward to come
+  set_generator(rng);
   const std::string_view ended = flow == Flow::done      ? "return"
                                  : flow == Flow::stopped ? "_StopRecomputationError"
                                                          : std::string_view(error_->type);
-  log_->unit_end(frame.number, true, true, false, ended);
+  log_->unit_end(bracket.frame, true, true, is_reentrant, ended);
   log_->set_phase(phase);
   log_->pop_unit();
+  replay_peak_ = std::max(replay_peak_, ledger_.recent_peak() - before);
   return flow;
 }
 

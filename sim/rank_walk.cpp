@@ -119,9 +119,12 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
     }
     flow = pack_those(true);
   }
-  if (flow == Flow::done && tapes) make_node(walk, op, std::move(saves));
-  for (SavedSlot& slot : saves)
-    release(slot);
+  if (flow == Flow::done && tapes) {
+    make_node(walk, op, std::move(saves));
+  } else {
+    for (SavedSlot& slot : saves)
+      release(slot);
+  }
   for (const Save& save : op.saves)
     if (save.copy_of) walk.variables.erase(save.value);
   if (op.by_caller) log_->set_phase(phase);

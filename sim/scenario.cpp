@@ -54,9 +54,10 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
   }
   if (const auto keep = place.find("keep")) {
     reading.kept_ops = keep->texts();
-    for (const JsonPlace& name : keep->items())
+    for (const JsonPlace& name : keep->items()) {
       if (find_op_kind(name.text()) == nullptr)
         name.fail("unknown op kind '" + name.text() + "'; expected one of the kinds of ops");
+    }
   }
 }
 

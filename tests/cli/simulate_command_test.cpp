@@ -94,7 +94,7 @@ TEST_CASE("simulate counts ops by where they ran, and slots by unit", "[cli]") {
   const Json result = simulated(scenario(under_torch));
   CHECK(result["ops"]["forward"] == Json({{"mm", 1}, {"sin", 1}, {"sum", 1}}));
   CHECK(result["ops"]["replay"]["mm"] == 1);
-  CHECK(result["ops"]["backward"].size() > 0);
+  CHECK_FALSE(result["ops"]["backward"].empty());
   REQUIRE(result["units"].size() == 1);
   CHECK(result["units"][0]["unit"] == "block");
   CHECK(result["units"][0]["packs"] == 4);  // w and x of mm, h of sin, the argument x

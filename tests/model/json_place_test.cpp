@@ -106,13 +106,14 @@ TEST_CASE("a line is that on which the value's key stands, or the value where it
 
 TEST_CASE("keys with escapes are found and shown as they are", "[model]") {
   const std::string text = "{\n\"a\\\"b\": 1,\n\"\\u00e9\": 2,\n\"back\\\\slash\": 3,\n\"}\": 4}";
-  CHECK(message_at(text, [](JsonPlace root) { root.at("a\"b").fail("x"); }) ==
+  CHECK(message_at(text, [](const JsonPlace& root) { root.at("a\"b").fail("x"); }) ==
         "f.json:2: x (at /a\"b)");
-  CHECK(message_at(text, [](JsonPlace root) { root.at("\xc3\xa9").fail("x"); }) ==
+  CHECK(message_at(text, [](const JsonPlace& root) { root.at("\xc3\xa9").fail("x"); }) ==
         "f.json:3: x (at /\xc3\xa9)");
-  CHECK(message_at(text, [](JsonPlace root) { root.at("back\\slash").fail("x"); }) ==
+  CHECK(message_at(text, [](const JsonPlace& root) { root.at("back\\slash").fail("x"); }) ==
         "f.json:4: x (at /back\\slash)");
-  CHECK(message_at(text, [](JsonPlace root) { root.at("}").fail("x"); }) == "f.json:5: x (at /})");
+  CHECK(message_at(text, [](const JsonPlace& root) { root.at("}").fail("x"); }) ==
+        "f.json:5: x (at /})");
 }
 
 TEST_CASE("where a key stands twice, its last value counts and is named", "[model]") {
@@ -124,14 +125,14 @@ TEST_CASE("where a key stands twice, its last value counts and is named", "[mode
 
 TEST_CASE("a missing key and an unknown one name their object", "[model]") {
   const std::string text = "{\n\"a\": {\"x\": 1,\n\"y\": 2}}";
-  CHECK(message_at(text, [](JsonPlace root) { root.at("b"); }) ==
+  CHECK(message_at(text, [](const JsonPlace& root) { root.at("b"); }) ==
         "f.json:1: 'b' is missing; expected it here (at /)");
-  CHECK(message_at(text, [](JsonPlace root) { root.at("a").at("z"); }) ==
+  CHECK(message_at(text, [](const JsonPlace& root) { root.at("a").at("z"); }) ==
         "f.json:2: 'z' is missing; expected it here (at /a)");
-  CHECK(message_at(text, [](JsonPlace root) {
+  CHECK(message_at(text, [](const JsonPlace& root) {
           root.at("a").allow_only({"x", "w"});
         }) == "f.json:3: unknown key 'y'; expected one of x, w (at /a/y)");
-  CHECK(message_at(text, [](JsonPlace root) {
+  CHECK(message_at(text, [](const JsonPlace& root) {
           root.at("a").allow_only({"y", "x"});
         }) == "no error");
 }
@@ -140,7 +141,7 @@ TEST_CASE("a value of another type is shown with what was expected", "[model]") 
   const std::string text =
       "{\"s\": \"t\\n\", \"n\": 1, \"d\": 1.5, \"b\": true, \"o\": {}, \"l\": [], \"z\": null}";
   const auto text_of = [](const char* key) {
-    return [key](JsonPlace root) { root.at(key).text(); };
+    return [key](const JsonPlace& root) { root.at(key).text(); };
   };
   CHECK(message_at(text, text_of("n")) == "f.json:1: this is 1; expected a text (at /n)");
   CHECK(message_at(text, text_of("d")) == "f.json:1: this is 1.5; expected a text (at /d)");
@@ -148,21 +149,22 @@ TEST_CASE("a value of another type is shown with what was expected", "[model]") 
   CHECK(message_at(text, text_of("o")) == "f.json:1: this is object; expected a text (at /o)");
   CHECK(message_at(text, text_of("l")) == "f.json:1: this is array; expected a text (at /l)");
   CHECK(message_at(text, text_of("z")) == "f.json:1: this is null; expected a text (at /z)");
-  CHECK(message_at(text, [](JsonPlace root) { root.at("s").boolean(); }) ==
+  CHECK(message_at(text, [](const JsonPlace& root) { root.at("s").boolean(); }) ==
         "f.json:1: this is the text \"t\\n\"; expected true or false (at /s)");
-  CHECK(message_at(text, [](JsonPlace root) { root.at("s").items(); }) ==
+  CHECK(message_at(text, [](const JsonPlace& root) { root.at("s").items(); }) ==
         "f.json:1: this is the text \"t\\n\"; expected a list (at /s)");
-  CHECK(message_at(text, [](JsonPlace root) { root.at("l").keys(); }) ==
+  CHECK(message_at(text, [](const JsonPlace& root) { root.at("l").keys(); }) ==
         "f.json:1: this is array; expected an object (at /l)");
-  CHECK(message_at(text, [](JsonPlace root) { root.at("n").has("a"); }) ==
+  CHECK(message_at(text, [](const JsonPlace& root) { root.at("n").has("a"); }) ==
         "f.json:1: this is 1; expected an object (at /n)");
-  CHECK(message_at("3", [](JsonPlace root) { root.keys(); }) ==
+  CHECK(message_at("3", [](const JsonPlace& root) { root.keys(); }) ==
         "f.json:1: this is 3; expected an object (at /)");
 }
 
 TEST_CASE("an integer is one of 64 bits that is large enough", "[model]") {
   const auto message = [](const std::string& number) {
-    return message_at("[0,\n" + number + "]", [](JsonPlace root) { root.items()[1].integer(0); });
+    return message_at("[0,\n" + number + "]",
+                      [](const JsonPlace& root) { root.items()[1].integer(0); });
   };
   const std::string expected = "; expected an integer of 0 or more (at /1)";
   CHECK(message("9223372036854775807") == "no error");

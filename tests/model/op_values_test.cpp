@@ -22,10 +22,12 @@ const Ring draw(77);
 
 std::size_t n_inputs_of(const OpKind& kind) {
   std::size_t n = 1;
-  for (const Monomial& monomial : kind.value)
-    for (std::size_t f = 0; f < monomial.n_factors; ++f)
+  for (const Monomial& monomial : kind.value) {
+    for (std::size_t f = 0; f < monomial.n_factors; ++f) {
       if (monomial.factors[f] < Monomial::first_output)
         n = std::max<std::size_t>(n, monomial.factors[f] + 1U);
+    }
+  }
   for (const SaveRule& rule : kind.saves)
     if (rule.what == SaveRule::What::input) n = std::max<std::size_t>(n, rule.index + 1U);
   return kind.value.empty() && n == 1 ? 2 : n;
@@ -45,9 +47,10 @@ std::vector<Ring> outputs_of(const OpKind& kind, const std::vector<Ring>& inputs
 }
 
 bool uses_output(const OpKind& kind) {
-  for (const Monomial& monomial : kind.value)
+  for (const Monomial& monomial : kind.value) {
     for (std::size_t f = 0; f < monomial.n_factors; ++f)
       if (monomial.factors[f] >= Monomial::first_output) return true;
+  }
   return false;
 }
 

@@ -30,6 +30,7 @@ Program program_of(std::size_t n_values) {
 
 std::vector<ValueId> ids(const std::vector<std::uint32_t>& numbers) {
   std::vector<ValueId> values;
+  values.reserve(numbers.size());
   for (const std::uint32_t number : numbers)
     values.push_back(ValueId(number));
   return values;

@@ -114,7 +114,7 @@ TEST_CASE("the constants of many shapes are all different", "[model]") {
       }
     }
   }
-  CHECK(constants.size() == 40 * 40 * 4);
+  CHECK(constants.size() == std::size_t{40} * 40 * 4);
 }
 
 }  // namespace remat

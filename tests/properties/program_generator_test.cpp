@@ -32,8 +32,8 @@ TEST_CASE("random programs: no invariant has a word to say, gradients are those 
     const GeneratedCase generated = generate_case(tape, {});
     Trace trace;
     const CaseOutcome outcome = run_case(generated, trace);
-    CAPTURE(i, generated.scenario.protocol, generated.edit.name, outcome.message);
-    CHECK(outcome.alarm == std::string());
+    CAPTURE(i, generated.scenario.protocol, generated.edit.name, outcome.alarm, outcome.message);
+    CHECK(outcome.alarm.empty());
     ++codes[outcome.code];
   }
   // Most are legal, and the edits reach their codes.

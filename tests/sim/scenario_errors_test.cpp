@@ -28,7 +28,10 @@ std::string message_of(const std::string& text) {
 void check(const std::vector<Row>& rows, const std::string& before, const std::string& after) {
   for (const Row& row : rows) {
     CAPTURE(row.scenario);
-    CHECK(message_of(before + row.scenario + after) == "s.json:" + row.message);
+    std::string text = before;
+    text += row.scenario;
+    text += after;
+    CHECK(message_of(text) == "s.json:" + row.message);
   }
 }
 
@@ -77,7 +80,10 @@ TEST_CASE("a scenario in which nothing is wrong is read", "[sim]") {
         R"({"branch": "forward", "body": [{"op": "sin", "in": ["x"], "out": ["y"]}]},
            {"op": "sin", "in": ["y"], "out": ["z"]})"}) {
     CAPTURE(statements);
-    CHECK(message_of(before_statements + statements + after_statements) == "no error");
+    std::string text = before_statements;
+    text += statements;
+    text += after_statements;
+    CHECK(message_of(text) == "no error");
   }
 }
 

@@ -27,11 +27,12 @@ struct ScenarioRun {
   /// Ops of this name in a phase.
   std::int64_t ops(const std::string& name, Phase phase) const {
     std::int64_t n = 0;
-    for (std::size_t i = 0; i < trace.size(); ++i)
+    for (std::size_t i = 0; i < trace.size(); ++i) {
       n += trace[i].kind() == Kind::op && trace[i].phase() == phase &&
                    trace[i].text(Field::name) == name
                ? 1
                : 0;
+    }
     return n;
   }
   std::int64_t kinds(Kind kind) const {
@@ -44,9 +45,10 @@ struct ScenarioRun {
   /// Names of the invariants that found something, each once.
   std::vector<std::string> broken() const {
     std::vector<std::string> names;
-    for (const Finding& finding : verdict.findings)
+    for (const Finding& finding : verdict.findings) {
       if (std::find(names.begin(), names.end(), finding.invariant) == names.end())
         names.push_back(finding.invariant);
+    }
     return names;
   }
 };

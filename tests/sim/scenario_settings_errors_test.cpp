@@ -27,7 +27,10 @@ std::string message_of(const std::string& text) {
 void check(const std::vector<Row>& rows, const std::string& before, const std::string& after) {
   for (const Row& row : rows) {
     CAPTURE(row.part);
-    CHECK(message_of(before + row.part + after) == "s.json:" + row.message);
+    std::string text = before;
+    text += row.part;
+    text += after;
+    CHECK(message_of(text) == "s.json:" + row.message);
   }
 }
 

@@ -100,9 +100,10 @@ SmallRecording& SmallRecording::frame(int frame, const std::string& unit,
   const std::string id = std::to_string(frame);
   event(R"("kind":"frame_create","frame":)" + id + R"(,"unit":")" + unit +
         R"(","inv":0,"early_stop":true)");
-  for (const int input : inputs)
+  for (const int input : inputs) {
     event(R"("kind":"pack","slot":"p)" + std::to_string(slots_++) +
           R"(","role":"unit_input","tensor":)" + tensor_json(input));
+  }
   return event(R"("kind":"inputs_save","frame":)" + id + R"(,"tensors":)" + list(inputs, false));
 }
 

@@ -33,7 +33,7 @@ class ForwardBuilder {
 
   void observe(const EventView& event);
   /// A tensor is written: by the op before, or, after the forward is over, by the caller.
-  void observe_write(const EventView& mutate);
+  void observe_write(const EventView& event);
   Forward finish();
   /// Why the forward cannot be a program; none where it can.
   const std::optional<std::string>& unsupported() const { return unsupported_; }

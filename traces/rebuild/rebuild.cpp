@@ -126,7 +126,7 @@ class Rebuilder {
     return false;
   }
 
-  void add(PhaseStep step) { run_.order.push_back(step); }
+  void add(const PhaseStep& step) { run_.order.push_back(step); }
 
   void begin_phase(const EventView& event) {
     const auto microbatch = event.integer(Field::microbatch);
