@@ -52,7 +52,14 @@ class Environment {
     free_.push_back(at);
     variables_[at].reset();
   }
-  /// All of them, in the order in which they were made.
+  /// Visits all of them, in the order of their places.
+  template <typename Visit>
+  void each(Visit visit) const {
+    for (const std::optional<Variable>& variable : variables_) {
+      if (variable) visit(*variable);
+    }
+  }
+  /// All of them go, in the order of their places.
   void clear() {
     for (std::optional<Variable>& variable : variables_)
       variable.reset();

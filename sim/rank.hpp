@@ -11,8 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "model/phase_order.hpp"
 #include "model/program.hpp"
 #include "schedules/protocol.hpp"
+#include "sim/chooser.hpp"
 #include "sim/environment.hpp"
 #include "sim/event_log.hpp"
 #include "sim/frame.hpp"
@@ -77,6 +79,9 @@ class Rank : private SlotOwner {
   void drop_graph(std::optional<std::int64_t> microbatch);
   /// An optimizer's step: every parameter with a gradient is written, the gradients go.
   void run_update();
+  /// Adds what the step would touch if it came next: storages by their numbers, slots of frames as
+  /// (frame, index). What a replay in it makes is its own and touches nothing of others.
+  void footprint(const PhaseStep& step, Footprint& footprint) const;
   /// Everything of the step but parameters, gradients and the caller's inputs goes.
   void end_step();
 
@@ -228,6 +233,10 @@ class Rank : private SlotOwner {
   Flow run_reentrant_node(GraphTask& task, std::size_t place);
   Flow bind_arguments(GraphTask& task, Node& node, Walk& walk, std::vector<NodeRef>& inputs);
   Flow run_inner_backward(GraphTask& task, std::size_t place, Walk& walk, GraphTask& inner);
+
+  // rank_footprint.cpp
+  void add_leaves(Footprint& footprint, bool parameters_are_written) const;
+  void add_graph(const Graph& graph, Footprint& footprint) const;
 
   // rank_split.cpp
   Flow detach_root(Graph& graph);

@@ -77,9 +77,8 @@ class Loop : private EventHandler {
     if (at + 1 < order.size()) engine.schedule(log_.now(), rank_number, main_stream, at + 1);
   }
 
-  // What a phase touches shows only while it runs: all that its rank owns.
   void footprint(const Event& event, Footprint& footprint) const override {
-    footprint.channels.push_back({event.rank, true});
+    rank_.footprint((*simulation_->order)[static_cast<std::size_t>(event.payload)], footprint);
   }
 
   Flow run(const PhaseStep& step, SimulationResult& result) {

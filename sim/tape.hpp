@@ -97,6 +97,7 @@ class Tape {
   NodeRef make(std::uint64_t seq);
   std::uint64_t next_seq() { return next_seq_++; }
   Node& operator[](std::uint32_t node) { return nodes_[node]; }
+  const Node& operator[](std::uint32_t node) const { return nodes_[node]; }
 
  private:
   friend class NodeRef;

@@ -285,3 +285,27 @@ TEST_CASE("selective: the policy is not asked about detach", "[sim]") {
   CHECK(run.kinds(Kind::sac_decide) == 2);  // sin and mul
   CHECK(run.kinds(Kind::sac_hit) == 0);
 }
+
+TEST_CASE("selective: CPU_OFFLOAD policies recompute in eager: what is not kept runs again",
+          "[sim]") {
+  const ScenarioRun run =
+      run_stage(checkpoint("u", op("mm", {"x", "w0"}, {"h"}) + "," + op("tanh", {"h"}, {"y"})) +
+                    "," + loss_of("y"),
+                "torch-sac");
+  CHECK(run.ops("mm", Phase::replay) == 1);
+  CHECK(run.kinds(Kind::sac_hit) == 0);
+}
+
+TEST_CASE("selective: hooks around the region do not see what the policy keeps", "[sim]") {
+  const ScenarioRun run =
+      run_stage(checkpoint("u", op("mm", {"x", "w0"}, {"h"}) + "," + op("tanh", {"h"}, {"y"})) +
+                    "," + loss_of("y"),
+                "torch-sac", R"("keep":["mm"],"ambient_hooks":true,"compat":"torch")");
+  std::int64_t n_plain = 0;
+  for (std::size_t i = 0; i < run.trace.size(); ++i) {
+    if (run.trace[i].kind() == Kind::pack && run.trace[i].text(Field::role) != "checkpointed")
+      ++n_plain;
+  }
+  CHECK(n_plain == 1);  // the region's argument alone
+  CHECK(run.kinds(Kind::sac_hit) == 1);
+}
