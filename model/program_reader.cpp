@@ -221,9 +221,8 @@ void ProgramReader::add_saves(const JsonPlace& statement, OpStatement& op) {
       if (in == op.inputs.end() && out == op.outputs.end())
         name.fail("'" + text + "' cannot be saved here; expected an input or output of the op");
       const bool is_output = out != op.outputs.end();
-      const auto at =
-          is_output ? out - op.outputs.begin() + Monomial::first_output : in - op.inputs.begin();
-      op.saves.push_back({found->second, is_output, static_cast<std::uint8_t>(at)});
+      const auto at = is_output ? out - op.outputs.begin() : in - op.inputs.begin();
+      op.saves.push_back({found->second, is_output, save_factor(is_output, at)});
     }
     // Inputs are packed before the kernel runs, whatever the order in which they are named.
     std::stable_partition(op.saves.begin(), op.saves.end(),

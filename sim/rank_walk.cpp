@@ -238,19 +238,20 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs
       state.written_since |= ledger_.version(storage) != entry->versions[i];
     }
   }
-  const std::string which = fmt::format("call {} of {}", call, op.name);
+  // Only a failure is described: this runs once for every asked op of a replay.
+  const auto which = [&] { return fmt::format("call {} of {}", call, op.name); };
   switch (protocol_->cached_op(state)) {
     case CacheDecision::run:
       return Flow::done;
     case CacheDecision::no_entry:
       return fail("E-CACHE-MISS", "builtins.RuntimeError",
-                  which + " encountered during backward but not found in storage");
+                  which() + " encountered during backward but not found in storage");
     case CacheDecision::consumed:
       return fail("E-TWICE", "builtins.RuntimeError",
-                  which + ": trying to backward an extra time through a selective region");
+                  which() + ": trying to backward an extra time through a selective region");
     case CacheDecision::written:
       return fail("E-MUTATED", "builtins.RuntimeError",
-                  which + ": its kept output has been written since");
+                  which() + ": its kept output has been written since");
     case CacheDecision::serve:
       break;
   }
