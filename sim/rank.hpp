@@ -226,6 +226,8 @@ class Rank : private SlotOwner {
   Ring derivative(const Node& node, std::size_t output, std::size_t input,
                   const std::vector<Tensor>& saved) const;
   void release_saves(Node& node);
+  /// The next graph task; a replay that it asks for is keyed by `group` where there is one.
+  GraphTask begin_task(std::optional<std::int64_t> group);
   Flow add_root(GraphTask& task, Graph& graph);
   Flow finish_phase(Flow flow);
 

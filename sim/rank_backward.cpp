@@ -32,6 +32,14 @@ Flow Rank::finish_phase(Flow flow) {
   return flow;
 }
 
+Rank::GraphTask Rank::begin_task(std::optional<std::int64_t> group) {
+  GraphTask task;
+  task.key = group ? ReplayKey{ReplayKey::Kind::group, *group}
+                   : ReplayKey{ReplayKey::Kind::graph_task, next_task_};
+  log_->set_graph_task(next_task_++);
+  return task;
+}
+
 Flow Rank::run_backward(std::optional<std::int64_t> microbatch, bool retain,
                         std::optional<std::int64_t> group, const std::vector<ValueId>& wrt) {
   begin_microbatch(microbatch, Phase::backward);
@@ -41,12 +49,9 @@ Flow Rank::run_backward(std::optional<std::int64_t> microbatch, bool retain,
     return finish_phase(
         fail("E-GRAD-NONE", "builtins.RuntimeError", "backward before the micro-batch's forward"));
   }
-  GraphTask task;
-  task.key = group ? ReplayKey{ReplayKey::Kind::group, *group}
-                   : ReplayKey{ReplayKey::Kind::graph_task, next_task_};
+  GraphTask task = begin_task(group);
   task.retain = retain;
   if (!wrt.empty()) task.targets = wrt;
-  log_->set_graph_task(next_task_++);
   Flow flow = add_root(task, *graph);
   if (flow == Flow::done) {
     find_nodes(task);

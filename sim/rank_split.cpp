@@ -20,12 +20,9 @@ Flow Rank::run_dx(std::optional<std::int64_t> microbatch, std::optional<std::int
   }
   const std::vector<ValueId>& inputs = program_->forwards[graph->forward].inputs;
   if (inputs.empty()) return finish_phase(Flow::done);  // a first stage: dw does it all
-  GraphTask task;
-  task.key = group ? ReplayKey{ReplayKey::Kind::group, *group}
-                   : ReplayKey{ReplayKey::Kind::graph_task, next_task_};
+  GraphTask task = begin_task(group);
   task.retain = true;
   task.targets = inputs;
-  log_->set_graph_task(next_task_++);
   Flow flow = add_root(task, *graph);
   if (flow == Flow::done) {
     find_nodes(task);
@@ -121,11 +118,8 @@ void Rank::find_groups(Graph& graph, const GraphTask& dx) {
 
 /// One task for all parameters, from the stage's output.
 Flow Rank::run_dw_at_once(Graph& graph, std::optional<std::int64_t> group) {
-  GraphTask task;
-  task.key = group ? ReplayKey{ReplayKey::Kind::group, *group}
-                   : ReplayKey{ReplayKey::Kind::graph_task, next_task_};
+  GraphTask task = begin_task(group);
   task.targets = program_->parameters;
-  log_->set_graph_task(next_task_++);
   if (const Flow flow = add_root(task, graph); flow != Flow::done) return flow;
   find_nodes(task);
   return run_task(task);
@@ -145,12 +139,9 @@ Flow Rank::run_dw(std::optional<std::int64_t> microbatch, std::optional<std::int
   const std::vector<ParamGroup> groups = std::exchange(graph->groups, {});
   Flow flow = Flow::done;
   for (const ParamGroup& group : groups) {
-    GraphTask task;
-    task.key = group_key ? ReplayKey{ReplayKey::Kind::group, *group_key}
-                         : ReplayKey{ReplayKey::Kind::graph_task, next_task_};
+    GraphTask task = begin_task(group_key);
     task.targets = group.params;
     if (options_.dw_counts_once) task.beyond = &graph->ran_in_dx;
-    log_->set_graph_task(next_task_++);
     for (const std::uint32_t node : group.intermediates) {
       for (std::uint32_t j = 0; j < tape_[node].n_outputs; ++j) {
         const auto left = graph->left_by_dx.find({node, j});

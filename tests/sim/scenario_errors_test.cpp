@@ -2,38 +2,13 @@
 #include <string>
 #include <vector>
 
-#include "model/errors.hpp"
 #include "model/op_kinds.hpp"
-#include "sim/scenario.hpp"
+#include "tests/sim/wrong_scenario.hpp"
 
 // Every scenario that cannot be, and all that is said of it.
 
 namespace remat {
 namespace {
-
-struct Row {
-  std::string scenario;  // the part of it that is wrong
-  std::string message;   // what follows "s.json:"
-};
-
-std::string message_of(const std::string& text) {
-  try {
-    parse_scenario("s.json", text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-void check(const std::vector<Row>& rows, const std::string& before, const std::string& after) {
-  for (const Row& row : rows) {
-    CAPTURE(row.scenario);
-    std::string text = before;
-    text += row.scenario;
-    text += after;
-    CHECK(message_of(text) == "s.json:" + row.message);
-  }
-}
 
 /// Statements stand on line 5 of a scenario with an input `x`, a parameter `w` and an integer `i`.
 const std::string before_statements =
@@ -43,12 +18,12 @@ const std::string before_statements =
     "\"stages\": [[\n";
 const std::string after_statements = "\n]]}}";
 
-void check_statements(const std::vector<Row>& rows) {
+void check_statements(const std::vector<WrongScenario>& rows) {
   check(rows, before_statements, after_statements);
 }
 
 /// The whole program stands on line 2.
-void check_programs(const std::vector<Row>& rows) {
+void check_programs(const std::vector<WrongScenario>& rows) {
   check(rows, "{\"format\": \"rematsim-scenario\", \"version\": 1, \"program\":\n", "}");
 }
 

@@ -2,40 +2,15 @@
 #include <string>
 #include <vector>
 
-#include "model/errors.hpp"
-#include "sim/scenario.hpp"
+#include "tests/sim/wrong_scenario.hpp"
 
 // What can be wrong in a scenario beside the program, and in the bodies that it calls.
 
 namespace remat {
 namespace {
 
-struct Row {
-  std::string part;
-  std::string message;  // what follows "s.json:"
-};
-
-std::string message_of(const std::string& text) {
-  try {
-    parse_scenario("s.json", text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-void check(const std::vector<Row>& rows, const std::string& before, const std::string& after) {
-  for (const Row& row : rows) {
-    CAPTURE(row.part);
-    std::string text = before;
-    text += row.part;
-    text += after;
-    CHECK(message_of(text) == "s.json:" + row.message);
-  }
-}
-
 /// What stands beside the program, on line 3.
-void check_settings(const std::vector<Row>& rows) {
+void check_settings(const std::vector<WrongScenario>& rows) {
   check(rows,
         "{\"format\": \"rematsim-scenario\", \"version\": 1,\n"
         "\"program\": {\"inputs\": {\"x\": {\"shape\": [4]}}, \"stages\": [[]]},\n",
@@ -43,7 +18,7 @@ void check_settings(const std::vector<Row>& rows) {
 }
 
 /// The actions of three micro-batches, on line 3.
-void check_actions(const std::vector<Row>& rows) {
+void check_actions(const std::vector<WrongScenario>& rows) {
   check(rows,
         "{\"format\": \"rematsim-scenario\", \"version\": 1,\n"
         "\"program\": {\"stages\": [[]]}, \"schedule\": {\"microbatches\": 3, \"actions\":\n",
@@ -51,7 +26,7 @@ void check_actions(const std::vector<Row>& rows) {
 }
 
 /// The bodies, on line 2, of a program whose line 3 calls `a` with `x`.
-void check_bodies(const std::vector<Row>& rows) {
+void check_bodies(const std::vector<WrongScenario>& rows) {
   check(rows, "{\"format\": \"rematsim-scenario\", \"version\": 1, \"program\": {\n\"bodies\": ",
         ",\n\"inputs\": {\"x\": {\"shape\": [4]}}, \"stages\": [["
         "{\"call\": \"a\", \"in\": [\"x\"], \"out\": [\"y\"]}]]}}");
