@@ -50,6 +50,8 @@ const std::vector<BannedWord> banned_words = {
     {"locale", std::regex(R"(\bsetlocale\b)")},
 };
 
+const std::regex shared_place(R"(\btemp_directory_path\b)");
+
 const std::regex vague_name(R"((^|_)(utils?|common|helpers?|types|manager)$)");
 
 constexpr std::size_t columns_max = 100;
@@ -153,12 +155,22 @@ class Review {
       const bool quoted = line.find('"') != std::string::npos;
       review_include(path, room, number, include[1].str(), quoted);
     }
-    if (room == "tests") return;
+    if (room == "tests") {
+      review_shared_place(path, number, line);
+      return;
+    }
     const auto code = line.substr(0, line.find("//"));
     for (const auto& banned : banned_words) {
       if (std::regex_search(code, banned.pattern)) {
         complain(path, number, std::string("not deterministic: ") + banned.name);
       }
+    }
+  }
+
+  /// Tests run side by side: two that write under one name in a shared folder spoil each other.
+  void review_shared_place(const std::string& path, std::size_t number, const std::string& line) {
+    if (std::regex_search(line, shared_place) && !path.ends_with("/temporary_folder.hpp")) {
+      complain(path, number, "a test writes into a TemporaryFolder of its own");
     }
   }
 

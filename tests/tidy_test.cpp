@@ -122,6 +122,15 @@ TEST_CASE("tidy bans what makes two runs differ, outside of tests", "[tidy]") {
   }
 }
 
+TEST_CASE("tidy wants each test to write in a folder of its own", "[tidy]") {
+  const std::string code = R"(#pragma once
+auto p = std::filesystem::temp_directory_path();
+)";
+  CHECK(complaints_with("tests/a.hpp", code) ==
+        Complaints{"tests/a.hpp:2: a test writes into a TemporaryFolder of its own"});
+  CHECK(complaints_with("tests/traces/temporary_folder.hpp", code).empty());
+}
+
 TEST_CASE("tidy counts characters and lines, but not those of raw strings", "[tidy]") {
   CHECK(complaints_about_code("//" + std::string(98, 'x')).empty());
   CHECK(complaints_about_code("//" + std::string(99, 'x')) ==

@@ -1,7 +1,6 @@
 #include "tests/bench/engine_bench.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +16,7 @@
 #include "model/random_bits.hpp"
 #include "sim/engine.hpp"
 #include "tests/bench/measured_process.hpp"
+#include "tests/traces/temporary_folder.hpp"
 
 namespace remat {
 namespace {
@@ -271,10 +271,8 @@ std::vector<std::string> simgrid_command(const std::string& program) {
 
 std::vector<BenchResult> engine_bench() {
   std::vector<BenchResult> results = hold_results();
-  const fs::path program =
-      fs::temp_directory_path() / fmt::format("rematsim_simgrid_timeouts_{}", getpid());
-  results.push_back(timeouts_against("SimGrid", simgrid_command(program.string())));
-  fs::remove(program);
+  const TemporaryFolder folder;
+  results.push_back(timeouts_against("SimGrid", simgrid_command(folder / "simgrid_timeouts")));
   results.push_back(timeouts_against("simpy", simpy_command()));
   return results;
 }

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <simdjson.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include "tests/bench/bench_report.hpp"
 #include "tests/bench/measured_process.hpp"
 #include "tests/bench/repeated_trace.hpp"
+#include "tests/traces/temporary_folder.hpp"
 #include "traces/reader.hpp"
 
 namespace remat {
@@ -117,8 +117,8 @@ std::vector<BenchResult> check_against_md5sum(const std::string& path, double me
 }  // namespace
 
 std::vector<BenchResult> trace_bench() {
-  const fs::path path =
-      fs::temp_directory_path() / fmt::format("rematsim_bench_{}.jsonl", getpid());
+  const TemporaryFolder folder;
+  const fs::path path = folder / "repeated.jsonl";
   const std::int64_t n_events = write_repeated_trace(recordings(), trace_bytes_min, path.string());
   const double megabytes = static_cast<double>(fs::file_size(path)) / 1e6;
   std::vector<BenchResult> results;
@@ -142,7 +142,6 @@ std::vector<BenchResult> trace_bench() {
   }
   for (BenchResult& result : check_against_md5sum(path.string(), megabytes))
     results.push_back(std::move(result));
-  fs::remove(path);
   return results;
 }
 

@@ -9,6 +9,7 @@
 
 #include "sim/prediction.hpp"
 #include "tests/properties/invariants/checked_trace.hpp"
+#include "tests/traces/temporary_folder.hpp"
 #include "traces/reader.hpp"
 #include "traces/summary.hpp"
 #include "traces/writer.hpp"
@@ -104,11 +105,10 @@ void judge(const std::string& path) {
   } else {
     CHECK(prediction.predicted == comparable_events(recording));
   }
-  const fs::path cut =
-      fs::temp_directory_path() / ("rematsim_cut_" + fs::path(path).stem().string());
+  const TemporaryFolder folder;
   Trace of_the_cut;
-  const Prediction again = predicted_from(forward_part(recording, cut.string()), of_the_cut);
-  fs::remove(cut);
+  const Prediction again =
+      predicted_from(forward_part(recording, folder / "cut.jsonl"), of_the_cut);
   CHECK_FALSE(again.match.has_value());
   CHECK(again.predicted == prediction.predicted);
 
