@@ -34,75 +34,95 @@ ValueId ProgramBuilder::leaf(const std::string& name, const TensorLayout& layout
   return made;
 }
 
-bool ProgramBuilder::wants_grad(const OpStatement& op) const {
-  if (!op.kind->differentiable || no_grad_depth_ > 0) return false;
-  return std::any_of(op.inputs.begin(), op.inputs.end(),
-                     [&](ValueId input) { return program_.values[input].requires_grad; });
+bool ProgramBuilder::is_leaf(ValueId value) const {
+  return program_.buffers[program_.values[value].buffer].role != BufferRole::none;
 }
 
-std::vector<ValueId> ProgramBuilder::op(const OpKind& kind, const std::vector<ValueId>& inputs,
-                                        const std::vector<TensorLayout>& outputs, Duration cost,
-                                        bool kept) {
+OpStatement ProgramBuilder::started(const NewOp& request) const {
   OpStatement op;
-  op.name = kind.name;
-  op.kind = &kind;
-  op.seed = op_seed(kind.name, {});
-  op.inputs = inputs;
-  op.kept = kept;
-  op.cost = cost;
-  op.makes_node = wants_grad(op);
-  for (std::size_t j = 0; j < outputs.size(); ++j) {
-    const bool is_view = kind.makes_view && !inputs.empty();
-    const BufferId buffer = is_view
-                                ? program_.values[inputs[0]].buffer
-                                : program_.buffers.push_back({.bytes = spanned_bytes(outputs[j])});
-    const bool is_part = j == 0 || kind.outputs_are_parts;
-    const std::string name = "v" + std::to_string(program_.values.size());
-    op.outputs.push_back(add(name, buffer, outputs[j], op.makes_node && is_part));
+  op.name = request.kind->name;
+  op.kind = request.kind;
+  op.seed = op_seed(request.kind->name, request.attributes);
+  op.inputs = request.inputs;
+  op.kept = request.kept;
+  op.cost = request.cost;
+  const auto requires_grad = [&](ValueId input) { return program_.values[input].requires_grad; };
+  op.makes_node = op.kind->differentiable && no_grad_depth_ == 0 &&
+                  std::any_of(op.inputs.begin(), op.inputs.end(), requires_grad);
+  return op;
+}
+
+void ProgramBuilder::finish(OpStatement op, const NewOp& request) {
+  if (op.makes_node && !request.saves) op.saves = saves_by_table(program_, op);
+  if (op.makes_node && request.saves) {
+    for (const SaveChoice& choice : *request.saves) {
+      op.saves.push_back(
+          {(choice.is_output ? op.outputs : op.inputs)[choice.index], choice.is_output,
+           save_factor(choice.is_output, static_cast<std::ptrdiff_t>(choice.index))});
+    }
+    // Inputs are packed before the kernel runs, whatever the order in which they are named.
+    std::stable_partition(op.saves.begin(), op.saves.end(),
+                          [](const Save& save) { return !save.after_op; });
   }
-  if (op.makes_node) op.saves = saves_by_table(program_, op);
-  std::vector<ValueId> made = op.outputs;
+  if (op.writes) copy_overwritten(op);
   forward_.statements.emplace_back(std::move(op));
+}
+
+std::vector<ValueId> ProgramBuilder::op(const NewOp& request,
+                                        const std::vector<NewTensor>& outputs) {
+  OpStatement op = started(request);
+  const bool is_view = op.kind->makes_view && !op.inputs.empty();
+  for (std::size_t j = 0; j < outputs.size(); ++j) {
+    const NewTensor& made = outputs[j];
+    const BufferId buffer = is_view
+                                ? program_.values[op.inputs[0]].buffer
+                                : program_.buffers.push_back({.bytes = spanned_bytes(made.layout)});
+    const bool is_part = j == 0 || op.kind->outputs_are_parts;
+    const std::string name =
+        made.name.empty() ? "v" + std::to_string(program_.values.size()) : made.name;
+    op.outputs.push_back(add(name, buffer, made.layout, op.makes_node && is_part));
+  }
+  std::vector<ValueId> made = op.outputs;
+  finish(std::move(op), request);
   return made;
 }
 
-ValueId ProgramBuilder::in_place(const OpKind& kind, const std::vector<ValueId>& inputs,
-                                 Duration cost) {
-  const ValueId before = inputs[0];
-  const ProgramValue old = program_.values[before];
-  OpStatement op;
-  op.name = kind.name;
-  op.kind = &kind;
-  op.seed = op_seed(kind.name, {});
-  op.inputs = inputs;
-  op.cost = cost;
-  op.writes = before;
-  op.makes_node = wants_grad(op);
-  const std::vector<ValueId> seen_before = on_buffer_[old.buffer.index()];
-  on_buffer_[old.buffer.index()].clear();
-  for (const ValueId seen : seen_before) {
+void ProgramBuilder::in_place(const NewOp& request) {
+  OpStatement op = started(request);
+  op.writes = op.inputs.front();
+  rebase(op);
+  finish(std::move(op), request);
+}
+
+/// Gives the op an output for each tensor on the storage that it writes, the written one first.
+void ProgramBuilder::rebase(OpStatement& op) {
+  const ValueId before = *op.writes;
+  const std::uint32_t buffer = program_.values[before].buffer.index();
+  for (const ValueId seen : std::exchange(on_buffer_[buffer], {})) {
+    if (seen == before && is_leaf(before)) {
+      on_buffer_[buffer].push_back(before);
+      op.outputs.insert(op.outputs.begin(), before);
+      continue;
+    }
     const ProgramValue was = program_.values[seen];
     const ValueId now = add(was.name, was.buffer, was.layout, op.makes_node || was.requires_grad);
     since_write_[seen.index()] = now.index();
-    if (seen == before) {
-      op.outputs.insert(op.outputs.begin(), now);
-    } else {
-      op.outputs.push_back(now);
-    }
+    op.outputs.insert(seen == before ? op.outputs.begin() : op.outputs.end(), now);
   }
-  const ValueId after = op.outputs.front();
-  if (op.makes_node) op.saves = saves_by_table(program_, op);
-  for (Save& save : op.saves) {
-    if (save.after_op || save.value != before) continue;
-    const BufferId copy = program_.buffers.push_back({.bytes = spanned_bytes(old.layout)});
-    save.copy_of = before;
-    save.value = add(old.name, copy, old.layout, false);
-  }
-  forward_.statements.emplace_back(std::move(op));
-  return after;
 }
 
-ValueId ProgramBuilder::update(ValueId target) {
+/// What backward needs of a tensor that is overwritten is saved as a copy (R14).
+void ProgramBuilder::copy_overwritten(OpStatement& op) {
+  for (Save& save : op.saves) {
+    if (save.after_op || save.value != *op.writes) continue;
+    const ProgramValue old = program_.values[*op.writes];
+    const BufferId copy = program_.buffers.push_back({.bytes = spanned_bytes(old.layout)});
+    save.copy_of = *op.writes;
+    save.value = add(old.name, copy, old.layout, false);
+  }
+}
+
+void ProgramBuilder::update(ValueId target) {
   const ProgramValue old = program_.values[target];
   OpStatement op;
   op.name = "add_";
@@ -111,11 +131,13 @@ ValueId ProgramBuilder::update(ValueId target) {
   op.inputs = {target};
   op.writes = target;
   op.by_caller = true;
-  const bool is_leaf = program_.buffers[old.buffer].role != BufferRole::none;
-  op.outputs = {is_leaf ? target : add(old.name, old.buffer, old.layout, old.requires_grad)};
-  const ValueId after = op.outputs.front();
+  op.outputs = {target};
+  if (!is_leaf(target)) {
+    // The tensor's own name and history stay: autograd does not see this write.
+    op.outputs = {add(old.name, old.buffer, old.layout, old.requires_grad)};
+    on_buffer_[old.buffer.index()].pop_back();
+  }
   forward_.statements.emplace_back(std::move(op));
-  return after;
 }
 
 ValueId ProgramBuilder::since_write(ValueId value) const {
@@ -139,12 +161,26 @@ void ProgramBuilder::end_region(std::size_t begin, const std::vector<ValueId>& i
 }
 
 std::size_t ProgramBuilder::begin_branch(bool in_replay) {
+  if (in_replay) outside_.push_back({since_write_, on_buffer_});
   forward_.statements.emplace_back(BranchBegin{in_replay, 0});
   return forward_.statements.size() - 1;
 }
 
 void ProgramBuilder::end_branch(std::size_t begin) {
+  if (std::get<BranchBegin>(forward_.statements[begin]).in_replay) leave_replay_branch();
   std::get<BranchBegin>(forward_.statements[begin]).end = forward_.statements.size();
+}
+
+/// A tensor that the branch wrote is bound to the name that it had, and forward goes on from there.
+void ProgramBuilder::leave_replay_branch() {
+  const Standing outside = std::move(outside_.back());
+  outside_.pop_back();
+  for (std::uint32_t i = 0; i < outside.since_write.size(); ++i) {
+    const ValueId now = since_write(ValueId(i));
+    if (outside.since_write[i] == i && now.index() != i) bind(now, ValueId(i));
+  }
+  std::copy(outside.since_write.begin(), outside.since_write.end(), since_write_.begin());
+  std::copy(outside.on_buffer.begin(), outside.on_buffer.end(), on_buffer_.begin());
 }
 
 std::size_t ProgramBuilder::begin_no_grad() {
@@ -174,7 +210,7 @@ std::vector<ValueId> ProgramBuilder::read_since(std::size_t begin) const {
   return values_from_outside(program_, forward_, begin, forward_.statements.size());
 }
 
-Program ProgramBuilder::finish(ValueId root) {
+Program ProgramBuilder::finish(std::optional<ValueId> root) {
   forward_.root = root;
   add_releases(program_, forward_);
   program_.forwards.push_back(std::move(forward_));

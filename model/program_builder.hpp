@@ -2,13 +2,35 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "model/program.hpp"
 
 namespace remat {
+
+/// A tensor that an op is to make. Without a name the builder gives it one: v, and its number.
+struct NewTensor {
+  TensorLayout layout;
+  std::string name = {};
+};
+
+/// One of an op's own tensors, by its place among the inputs or outputs.
+struct SaveChoice {
+  bool is_output = false;
+  std::size_t index = 0;
+};
+
+/// An op to be added.
+struct NewOp {
+  const OpKind* kind = nullptr;
+  std::vector<ValueId> inputs = {};
+  Duration cost = {};
+  bool kept = false;
+  std::string attributes = {};                                  // as JSON; they tell ops apart
+  std::optional<std::vector<SaveChoice>> saves = std::nullopt;  // other than the kind's
+};
 
 /// Makes a program of one forward, statement by statement: what a reader or a generator says, with
 /// the bookkeeping that every program needs (which output requires grad, what is saved, which value
@@ -18,20 +40,21 @@ class ProgramBuilder {
   ValueId leaf(const std::string& name, const TensorLayout& layout, BufferRole role,
                bool requires_grad);
 
-  /// An op whose outputs have these layouts; those of a view lie on its first input's storage.
-  std::vector<ValueId> op(const OpKind& kind, const std::vector<ValueId>& inputs,
-                          const std::vector<TensorLayout>& outputs, Duration cost, bool kept);
-  /// An op that writes its first input: what stands for that tensor from then on. Other tensors on
-  /// its storage become new values too (`since_write`).
-  ValueId in_place(const OpKind& kind, const std::vector<ValueId>& inputs, Duration cost);
+  /// Adds the op, and tells what it makes; the outputs of a view lie on its first input's storage.
+  std::vector<ValueId> op(const NewOp& request, const std::vector<NewTensor>& outputs);
+  /// An op that writes its first input. Its result, and each other tensor on that storage, is a new
+  /// value from then on (`since_write`), with a history that goes through the write
+  /// (observed-torch.md §8 R14); a leaf stays the leaf that it is.
+  void in_place(const NewOp& request);
   /// The caller writes a tensor between two phases.
-  ValueId update(ValueId target);
+  void update(ValueId target);
   /// What stands for the value since the last write to its storage.
   ValueId since_write(ValueId value) const;
 
   /// A block up to the matching end_…; which statement it is.
   std::size_t begin_region(RegionBegin region);
   void end_region(std::size_t begin, const std::vector<ValueId>& inputs);
+  /// What a branch of a replay writes or binds, forward has not: its values end with it.
   std::size_t begin_branch(bool in_replay);
   void end_branch(std::size_t begin);
   std::size_t begin_no_grad();
@@ -46,17 +69,28 @@ class ProgramBuilder {
   /// Values that the statements from `begin` on read and that were made before them.
   std::vector<ValueId> read_since(std::size_t begin) const;
 
-  Program finish(ValueId root);
+  /// The program; `root` is what backward starts from.
+  Program finish(std::optional<ValueId> root);
 
  private:
   ValueId add(const std::string& name, BufferId buffer, const TensorLayout& layout,
               bool requires_grad);
-  bool wants_grad(const OpStatement& op) const;
+  bool is_leaf(ValueId value) const;
+  OpStatement started(const NewOp& request) const;
+  void finish(OpStatement op, const NewOp& request);
+  void rebase(OpStatement& op);
+  void copy_overwritten(OpStatement& op);
+  void leave_replay_branch();
 
   Program program_;
   Forward forward_;
   std::vector<std::uint32_t> since_write_;       // value → what stands for it now
   std::vector<std::vector<ValueId>> on_buffer_;  // buffer → values that stand for its tensors
+  struct Standing {
+    std::vector<std::uint32_t> since_write;
+    std::vector<std::vector<ValueId>> on_buffer;
+  };
+  std::vector<Standing> outside_;  // of the replays' branches that are open
   std::size_t no_grad_depth_ = 0;
 };
 

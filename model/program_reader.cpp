@@ -2,10 +2,6 @@
 
 #include <algorithm>
 
-#include "model/op_saves.hpp"
-#include "model/op_values.hpp"
-#include "model/releases.hpp"
-
 namespace remat {
 namespace {
 
@@ -38,27 +34,23 @@ Program ProgramReader::read() {
                                      " stages; expected one");
   }
   read_body(stages[0]);
-  if (const auto loss = program_place_.find("loss")) forward_.root = named(*loss);
-  add_releases(program_, forward_);
-  program_.forwards.push_back(std::move(forward_));
-  finish_program(program_);
-  return std::move(program_);
+  std::optional<ValueId> root;
+  if (const auto loss = program_place_.find("loss")) root = named(*loss);
+  return builder_.finish(root);
 }
 
 void ProgramReader::read_leaves() {
   if (const auto inputs = program_place_.find("inputs")) {
-    for (const std::string& name : inputs->keys()) {
-      const ValueId input = add_leaf(name, inputs->at(name), BufferRole::input);
-      if (program_.values[input].requires_grad) forward_.inputs.push_back(input);
-    }
+    for (const std::string& name : inputs->keys())
+      add_leaf(name, inputs->at(name), BufferRole::input);
   }
   if (const auto params = program_place_.find("params")) {
     for (const std::string& name : params->keys())
-      program_.parameters.push_back(add_leaf(name, params->at(name), BufferRole::param));
+      add_leaf(name, params->at(name), BufferRole::param);
   }
 }
 
-ValueId ProgramReader::add_leaf(const std::string& name, const JsonPlace& place, BufferRole role) {
+void ProgramReader::add_leaf(const std::string& name, const JsonPlace& place, BufferRole role) {
   place.allow_only({"dtype", "shape", "requires_grad"});
   if (names_.find(name) != names_.end())
     place.fail("'" + name + "' is an input too; expected another name for the parameter");
@@ -69,24 +61,9 @@ ValueId ProgramReader::add_leaf(const std::string& name, const JsonPlace& place,
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(element_count(layout.shape), element_bytes(layout.dtype), &bytes))
     place.at("shape").fail("the tensor is larger than any memory; expected a smaller shape");
-  const BufferId buffer = program_.buffers.push_back({bytes, role});
   const bool requires_grad =
       place.has("requires_grad") ? place.at("requires_grad").boolean() : role == BufferRole::param;
-  const bool floats = is_floating(layout.dtype);
-  const ValueId leaf = add_value(name, buffer, std::move(layout), requires_grad && floats);
-  define(place, name, leaf);
-  return leaf;
-}
-
-ValueId ProgramReader::add_value(const std::string& name, BufferId buffer, TensorLayout layout,
-                                 bool requires_grad) {
-  ProgramValue value;
-  value.name = name;
-  value.buffer = buffer;
-  value.floating = is_floating(layout.dtype);
-  value.layout = std::move(layout);
-  value.requires_grad = requires_grad && value.floating;
-  return program_.values.push_back(std::move(value));
+  define(place, name, builder_.leaf(name, layout, role, requires_grad));
 }
 
 void ProgramReader::define(const JsonPlace& place, const std::string& name, ValueId value) {
@@ -94,7 +71,7 @@ void ProgramReader::define(const JsonPlace& place, const std::string& name, Valu
   names_.insert_or_assign(name, value);
 }
 
-ValueId ProgramReader::named(const JsonPlace& place) {
+ValueId ProgramReader::known(const JsonPlace& place) const {
   const std::string name = place.text();
   const auto found = names_.find(name);
   if (found == names_.end()) {
@@ -102,8 +79,13 @@ ValueId ProgramReader::named(const JsonPlace& place) {
                "' is used before it is made; expected an input, a parameter or an "
                "output of an earlier statement");
   }
-  (hidden_.contains(name) ? read_hidden_ : read_openly_).insert(found->second.index());
-  return found->second;
+  return builder_.since_write(found->second);
+}
+
+ValueId ProgramReader::named(const JsonPlace& place) {
+  const ValueId value = known(place);
+  (hidden_.contains(place.text()) ? read_hidden_ : read_openly_).insert(value.index());
+  return value;
 }
 
 std::vector<ValueId> ProgramReader::all_named(const JsonPlace& list) {
@@ -120,20 +102,12 @@ void ProgramReader::read_body(const JsonPlace& list) {
   --depth_;
 }
 
-bool ProgramReader::wants_grad(const OpStatement& op) const {
-  if (!op.kind->differentiable || !grad_) return false;
-  return std::any_of(op.inputs.begin(), op.inputs.end(),
-                     [&](ValueId input) { return program_.values[input].requires_grad; });
-}
-
-OpStatement ProgramReader::start_op(const JsonPlace& statement, const std::string& name) {
-  OpStatement op;
-  op.name = name;
+NewOp ProgramReader::start_op(const JsonPlace& statement, const std::string& name) {
+  NewOp op;
   op.kind = find_op_kind(name);
   if (op.kind == nullptr)
     statement.fail("unknown op kind '" + name + "'; expected one of " + known_kinds());
-  const auto attributes = statement.find("attrs");
-  op.seed = op_seed(op.kind->name, attributes ? attributes->dumped() : std::string());
+  if (const auto attributes = statement.find("attrs")) op.attributes = attributes->dumped();
   if (const auto inputs = statement.find("in")) op.inputs = all_named(*inputs);
   const auto& kept = reading_->kept_ops;
   op.kept = std::find(kept.begin(), kept.end(), name) != kept.end();
@@ -141,10 +115,10 @@ OpStatement ProgramReader::start_op(const JsonPlace& statement, const std::strin
   return op;
 }
 
-TensorLayout ProgramReader::output_layout(const JsonPlace& statement, const OpStatement& op,
+TensorLayout ProgramReader::output_layout(const JsonPlace& statement, const NewOp& op,
                                           std::size_t j) const {
   TensorLayout layout;
-  layout.dtype = op.inputs.empty() ? "f32" : program_.values[op.inputs[0]].layout.dtype;
+  layout.dtype = op.inputs.empty() ? "f32" : value(op.inputs[0]).layout.dtype;
   if (const auto dtype = statement.find("dtype")) layout.dtype = dtype->text();
   if (const auto shape = statement.find("shape")) {
     layout.shape = shape->integers(0);
@@ -152,13 +126,13 @@ TensorLayout ProgramReader::output_layout(const JsonPlace& statement, const OpSt
     std::vector<Shape> inputs;
     std::string shown;
     for (const ValueId input : op.inputs) {
-      inputs.push_back(program_.values[input].layout.shape);
+      inputs.push_back(value(input).layout.shape);
       shown += (shown.empty() ? "" : ", ") + shown_shape(inputs.back());
     }
     InferredShape inferred = infer_shape(*op.kind, inputs);
     if (inferred.mismatch) {
-      statement.fail("'" + op.name + "' cannot take shapes " + (shown.empty() ? "none" : shown) +
-                     "; expected " + *inferred.mismatch);
+      statement.fail("'" + std::string(op.kind->name) + "' cannot take shapes " +
+                     (shown.empty() ? "none" : shown) + "; expected " + *inferred.mismatch);
     }
     layout.shape = std::move(inferred.shape);
   }
@@ -172,87 +146,89 @@ TensorLayout ProgramReader::output_layout(const JsonPlace& statement, const OpSt
                    " dimensions; expected one for each of " + shown_shape(layout.shape));
     }
   }
-  if (op.kind->shape == ShapeRule::transpose && op.kind->makes_view && !op.inputs.empty()) {
-    layout.stride = program_.values[op.inputs[0]].layout.stride;
+  if (!op.kind->makes_view || op.inputs.empty()) return layout;
+  layout.offset = value(op.inputs[0]).layout.offset;
+  if (op.kind->shape == ShapeRule::transpose) {
+    layout.stride = value(op.inputs[0]).layout.stride;
     if (layout.stride.size() > 1)
       std::swap(layout.stride[layout.stride.size() - 1], layout.stride[layout.stride.size() - 2]);
   }
+  if (const auto stride = statement.find("stride")) layout.stride = stride->integers(0);
+  if (const auto offset = statement.find("offset")) layout.offset = offset->integer(0);
   return layout;
 }
 
-void ProgramReader::add_outputs(const JsonPlace& statement, OpStatement& op) {
+std::vector<NewTensor> ProgramReader::new_tensors(const JsonPlace& statement, const NewOp& op) {
   const JsonPlace outputs = statement.at("out");
   const std::vector<JsonPlace> names = outputs.items();
   if (names.empty()) outputs.fail("no output is named; expected one or more");
-  const bool requires_grad = wants_grad(op);
+  std::vector<NewTensor> made;
   for (std::size_t j = 0; j < names.size(); ++j) {
     TensorLayout layout = output_layout(statement, op, j);
-    std::int64_t bytes = 0;
-    if (__builtin_mul_overflow(spanned_elements(layout), element_bytes(layout.dtype), &bytes))
+    if (op.kind->makes_view && !op.inputs.empty()) {
+      check_view(statement, op, layout);
+    } else if (std::int64_t bytes = 0; __builtin_mul_overflow(
+                   spanned_elements(layout), element_bytes(layout.dtype), &bytes)) {
       names[j].fail("the tensor is larger than any memory; expected a smaller shape");
-    const bool is_view = op.kind->makes_view && !op.inputs.empty();
-    if (is_view) layout.offset = program_.values[op.inputs[0]].layout.offset;
-    const BufferId buffer = is_view ? program_.values[op.inputs[0]].buffer
-                                    : program_.buffers.push_back({bytes, BufferRole::none});
-    const std::string name = names[j].text();
-    for (std::size_t k = 0; k < j; ++k) {
-      if (names[k].text() == name)
+    }
+    std::string name = names[j].text();
+    for (const NewTensor& other : made) {
+      if (other.name == name)
         names[j].fail("'" + name + "' is named twice; expected a name for each output");
     }
-    const bool is_part = j == 0 || op.kind->outputs_are_parts;
-    op.outputs.push_back(add_value(name, buffer, std::move(layout), requires_grad && is_part));
-    define(names[j], name, op.outputs.back());
+    made.push_back({std::move(layout), std::move(name)});
   }
+  return made;
 }
 
-void ProgramReader::add_saves(const JsonPlace& statement, OpStatement& op) {
-  op.makes_node = wants_grad(op);
+void ProgramReader::add(const JsonPlace& statement, const NewOp& op,
+                        const std::vector<NewTensor>& outputs) {
+  const std::vector<ValueId> made = builder_.op(op, outputs);
+  const std::vector<JsonPlace> names = statement.at("out").items();
+  for (std::size_t j = 0; j < made.size(); ++j)
+    define(names[j], outputs[j].name, made[j]);
+}
+
+void ProgramReader::choose_saves(const JsonPlace& statement, NewOp& op,
+                                 const std::vector<std::string>& output_names) const {
   const auto own = statement.find("saves");
-  if (own) {
-    for (const JsonPlace& name : own->items()) {
-      const std::string text = name.text();
-      const auto found = names_.find(text);
-      const auto in = found == names_.end()
-                          ? op.inputs.end()
-                          : std::find(op.inputs.begin(), op.inputs.end(), found->second);
-      const auto out = found == names_.end()
-                           ? op.outputs.end()
-                           : std::find(op.outputs.begin(), op.outputs.end(), found->second);
-      if (in == op.inputs.end() && out == op.outputs.end())
-        name.fail("'" + text + "' cannot be saved here; expected an input or output of the op");
-      const bool is_output = out != op.outputs.end();
-      const auto at = is_output ? out - op.outputs.begin() : in - op.inputs.begin();
-      op.saves.push_back({found->second, is_output, save_factor(is_output, at)});
+  if (!own) return;
+  op.saves.emplace();
+  for (const JsonPlace& name : own->items()) {
+    const std::string text = name.text();
+    const auto out = std::find(output_names.begin(), output_names.end(), text);
+    if (out != output_names.end()) {
+      op.saves->push_back({true, static_cast<std::size_t>(out - output_names.begin())});
+      continue;
     }
-    // Inputs are packed before the kernel runs, whatever the order in which they are named.
-    std::stable_partition(op.saves.begin(), op.saves.end(),
-                          [](const Save& save) { return !save.after_op; });
-  } else if (op.makes_node) {
-    op.saves = saves_by_table(program_, op);
+    const auto known = names_.find(text);
+    const auto in = known == names_.end() ? op.inputs.end()
+                                          : std::find(op.inputs.begin(), op.inputs.end(),
+                                                      builder_.since_write(known->second));
+    if (in == op.inputs.end())
+      name.fail("'" + text + "' cannot be saved here; expected an input or output of the op");
+    op.saves->push_back({false, static_cast<std::size_t>(in - op.inputs.begin())});
   }
-  if (!op.makes_node) op.saves.clear();
 }
 
-void ProgramReader::add_cost(const JsonPlace& statement, OpStatement& op) {
+void ProgramReader::add_cost(const JsonPlace& statement, NewOp& op,
+                             const std::vector<TensorLayout>& outputs) {
   if (const auto cost = statement.find("cost_ns")) {
     op.cost = {cost->integer(0)};
     return;
   }
-  if (op.kind->makes_view || op.outputs.empty()) return;
+  if (op.kind->makes_view || outputs.empty()) return;
   std::vector<Shape> shapes;
   std::int64_t bytes = 0;
-  const auto add_bytes = [&](ValueId value) {
-    const TensorLayout& layout = program_.values[value].layout;
-    const std::int64_t more = element_bytes_of(layout);
-    if (__builtin_add_overflow(bytes, more, &bytes)) bytes = INT64_MAX;
+  const auto add_bytes = [&](const TensorLayout& layout) {
+    if (__builtin_add_overflow(bytes, element_bytes_of(layout), &bytes)) bytes = INT64_MAX;
   };
   for (const ValueId input : op.inputs) {
-    shapes.push_back(program_.values[input].layout.shape);
-    add_bytes(input);
+    shapes.push_back(value(input).layout.shape);
+    add_bytes(value(input).layout);
   }
-  std::for_each(op.outputs.begin(), op.outputs.end(), add_bytes);
-  const std::int64_t flops =
-      flops_of(*op.kind, shapes, program_.values[op.outputs[0]].layout.shape);
+  std::for_each(outputs.begin(), outputs.end(), add_bytes);
+  const std::int64_t flops = flops_of(*op.kind, shapes, outputs[0].shape);
   op.cost = {std::max(nanoseconds(flops, reading_->flops_per_second),
                       nanoseconds(bytes, reading_->bytes_per_second))};
 }
@@ -260,12 +236,17 @@ void ProgramReader::add_cost(const JsonPlace& statement, OpStatement& op) {
 void ProgramReader::read_op(const JsonPlace& statement, std::string_view key) {
   statement.allow_only(
       {key, "in", "out", "attrs", "keep", "dtype", "shape", "stride", "saves", "cost_ns"});
-  OpStatement op = start_op(statement, statement.at(key).text());
-  add_outputs(statement, op);
-  if (op.kind->makes_view && !op.inputs.empty()) check_views(statement, op);
-  add_saves(statement, op);
-  add_cost(statement, op);
-  push(std::move(op));
+  NewOp op = start_op(statement, statement.at(key).text());
+  const std::vector<NewTensor> outputs = new_tensors(statement, op);
+  std::vector<TensorLayout> layouts;
+  std::vector<std::string> names;
+  for (const NewTensor& made : outputs) {
+    layouts.push_back(made.layout);
+    names.push_back(made.name);
+  }
+  choose_saves(statement, op, names);
+  add_cost(statement, op, layouts);
+  add(statement, op, outputs);
 }
 
 Program read_program(const JsonPlace& place, const ProgramReading& reading) {

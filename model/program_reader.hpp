@@ -9,7 +9,7 @@
 
 #include "model/flat_map.hpp"
 #include "model/json_place.hpp"
-#include "model/program.hpp"
+#include "model/program_builder.hpp"
 #include "model/program_json.hpp"
 #include "model/shapes.hpp"
 
@@ -27,7 +27,7 @@ class ProgramReader {
   using Names = std::map<std::string, ValueId, std::less<>>;
 
   void read_leaves();
-  ValueId add_leaf(const std::string& name, const JsonPlace& place, BufferRole role);
+  void add_leaf(const std::string& name, const JsonPlace& place, BufferRole role);
   void read_body(const JsonPlace& list);
   void read_statement(const JsonPlace& statement);
   void read_op(const JsonPlace& statement, std::string_view key);
@@ -41,32 +41,32 @@ class ProgramReader {
   void read_no_grad(const JsonPlace& statement);
   void read_raise(const JsonPlace& statement);
 
+  /// What the name stands for now.
+  ValueId known(const JsonPlace& place) const;
+  /// The same, read by it.
   ValueId named(const JsonPlace& place);
   std::vector<ValueId> all_named(const JsonPlace& list);
-  ValueId add_value(const std::string& name, BufferId buffer, TensorLayout layout,
-                    bool requires_grad);
   void define(const JsonPlace& place, const std::string& name, ValueId value);
-  OpStatement start_op(const JsonPlace& statement, const std::string& name);
-  bool wants_grad(const OpStatement& op) const;
-  void add_outputs(const JsonPlace& statement, OpStatement& op);
-  TensorLayout output_layout(const JsonPlace& statement, const OpStatement& op,
-                             std::size_t j) const;
-  void check_views(const JsonPlace& statement, const OpStatement& op) const;
-  void add_saves(const JsonPlace& statement, OpStatement& op);
-  void add_cost(const JsonPlace& statement, OpStatement& op);
-  void push(Statement statement) { forward_.statements.push_back(std::move(statement)); }
+  const ProgramValue& value(ValueId id) const { return builder_.value(id); }
+  NewOp start_op(const JsonPlace& statement, const std::string& name);
+  std::vector<NewTensor> new_tensors(const JsonPlace& statement, const NewOp& op);
+  void add(const JsonPlace& statement, const NewOp& op, const std::vector<NewTensor>& outputs);
+  TensorLayout output_layout(const JsonPlace& statement, const NewOp& op, std::size_t j) const;
+  void check_view(const JsonPlace& statement, const NewOp& op, const TensorLayout& layout) const;
+  void choose_saves(const JsonPlace& statement, NewOp& op,
+                    const std::vector<std::string>& output_names) const;
+  void add_cost(const JsonPlace& statement, NewOp& op, const std::vector<TensorLayout>& outputs);
 
   JsonPlace program_place_;
   const ProgramReading* reading_;
-  Program program_;
-  Forward forward_;
-  Names names_;
+  ProgramBuilder builder_;
+  Names names_;  // what each stood for when it was given; see ProgramBuilder::since_write
   std::set<std::string, std::less<>> hidden_;  // names that reach a region inside a container
   IdSet read_hidden_;                          // values that were read by such a name
   IdSet read_openly_;                          // and by another
   std::vector<std::string> calling_;           // named bodies that are being read
   std::size_t depth_ = 0;
-  bool grad_ = true;
+  std::size_t no_grad_depth_ = 0;
 };
 
 }  // namespace remat

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "model/op_saves.hpp"
 #include "model/program_reader.hpp"
 
 // The statements of a scenario that are no plain op.
@@ -11,7 +10,7 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   if (statement.has("op")) return read_op(statement, "op");
   if (statement.has("random")) {
     read_op(statement, "random");
-    const auto& op = std::get<OpStatement>(forward_.statements.back());
+    const auto& op = std::get<OpStatement>(builder_.forward().statements.back());
     if (!op.kind->draws) {
       statement.at("random").fail("'" + op.name +
                                   "' draws no random number; expected dropout, rand, bernoulli or "
@@ -31,7 +30,7 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   if (statement.has("raise")) return read_raise(statement);
   if (statement.has("side_effect")) {
     statement.allow_only({"side_effect"});
-    return push(SideEffect{statement.at("side_effect").text()});
+    return builder_.side_effect(statement.at("side_effect").text());
   }
   statement.fail(
       "this statement says nothing that is known; expected one of the keys op, view, in_place, "
@@ -40,99 +39,53 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
 
 void ProgramReader::read_in_place(const JsonPlace& statement) {
   statement.allow_only({"in_place", "in", "attrs", "keep", "saves", "cost_ns"});
-  OpStatement op = start_op(statement, statement.at("in_place").text());
+  NewOp op = start_op(statement, statement.at("in_place").text());
   if (op.inputs.empty()) statement.fail("nothing is written; expected a tensor under 'in'");
   const JsonPlace target = statement.at("in").items().front();
-  const ValueId before = op.inputs.front();
-  const ProgramValue old = program_.values[before];
-  if (old.requires_grad && program_.buffers[old.buffer].role != BufferRole::none && grad_) {
+  const ProgramValue& old = value(op.inputs.front());
+  const bool is_leaf = builder_.program().buffers[old.buffer].role != BufferRole::none;
+  if (old.requires_grad && is_leaf && no_grad_depth_ == 0) {
     target.fail("'" + old.name +
                 "' is a leaf that requires grad; expected no_grad around what writes it in place");
   }
-  op.writes = before;
-  // A leaf stays the leaf that it is.
-  const bool is_leaf = program_.buffers[old.buffer].role != BufferRole::none;
-  const ValueId after =
-      is_leaf ? before : add_value(old.name, old.buffer, old.layout, wants_grad(op));
-  op.outputs.push_back(after);
-  define(target, target.text(), after);
-  // R14: the history of all that looks at the storage goes through the write.
-  for (auto& [name, value] : names_) {
-    if (value == after || program_.values[value].buffer != old.buffer) continue;
-    const ProgramValue seen = program_.values[value];
-    if (value == before) {
-      value = after;  // another name for the very tensor
-      continue;
-    }
-    value = add_value(seen.name, seen.buffer, seen.layout, wants_grad(op) || seen.requires_grad);
-    op.outputs.push_back(value);
-  }
-  add_saves(statement, op);
-  for (Save& save : op.saves) {
-    if (save.after_op || save.value != before) continue;
-    const BufferId buffer = program_.buffers.push_back({program_.buffers[old.buffer].bytes});
-    save.copy_of = before;
-    save.value = add_value(old.name, buffer, old.layout, false);
-  }
-  add_cost(statement, op);
-  push(std::move(op));
+  choose_saves(statement, op, {target.text()});
+  add_cost(statement, op, {old.layout});
+  builder_.in_place(op);
 }
 
 /// A write by the caller: an optimizer's, or a harness's between forward and backward.
 void ProgramReader::read_update(const JsonPlace& statement) {
   statement.allow_only({"update"});
-  const JsonPlace target = statement.at("update");
-  const ValueId before = named(target);
-  const ProgramValue old = program_.values[before];
-  OpStatement op;
-  op.name = "add_";
-  op.kind = find_op_kind("add");
-  op.seed = before.index();
-  op.inputs = {before};
-  op.writes = before;
-  op.by_caller = true;
-  const bool is_leaf = program_.buffers[old.buffer].role != BufferRole::none;
-  op.outputs = {is_leaf ? before : add_value(old.name, old.buffer, old.layout, old.requires_grad)};
-  push(std::move(op));
+  builder_.update(named(statement.at("update")));
 }
 
 void ProgramReader::read_view(const JsonPlace& statement) {
   statement.allow_only({"view", "in", "out", "shape", "stride", "offset"});
-  OpStatement op = start_op(statement, statement.at("view").text());
+  const NewOp op = start_op(statement, statement.at("view").text());
   if (!op.kind->makes_view) {
-    statement.at("view").fail("'" + op.name +
+    statement.at("view").fail("'" + std::string(op.kind->name) +
                               "' makes no view; expected view, t, transpose, slice, select, expand "
                               "or the like");
   }
-  add_outputs(statement, op);
-  for (const ValueId output : op.outputs) {
-    ProgramValue& value = program_.values[output];
-    if (const auto stride = statement.find("stride")) value.layout.stride = stride->integers(0);
-    if (const auto offset = statement.find("offset")) value.layout.offset = offset->integer(0);
-  }
-  check_views(statement, op);
-  add_saves(statement, op);
-  push(std::move(op));
+  add(statement, op, new_tensors(statement, op));
 }
 
-/// Each output of a view lies within its storage.
-void ProgramReader::check_views(const JsonPlace& statement, const OpStatement& op) const {
-  for (const ValueId output : op.outputs) {
-    const TensorLayout& layout = program_.values[output].layout;
-    if (layout.stride.size() != layout.shape.size()) {
-      statement.fail("a stride for " + std::to_string(layout.stride.size()) +
-                     " dimensions; expected one for each of " + shown_shape(layout.shape));
-    }
-    const std::int64_t n_spanned = spanned_elements(layout);
-    if (n_spanned == 0) continue;
-    std::int64_t end = 0;
-    if (__builtin_add_overflow(n_spanned, layout.offset, &end)) end = INT64_MAX;
-    const std::int64_t held =
-        program_.buffers[program_.values[output].buffer].bytes / element_bytes(layout.dtype);
-    if (end > held) {
-      statement.fail("the view reaches element " + std::to_string(end - 1) + " of a storage of " +
-                     std::to_string(held) + "; expected it to lie within");
-    }
+/// A view lies within its storage.
+void ProgramReader::check_view(const JsonPlace& statement, const NewOp& op,
+                               const TensorLayout& layout) const {
+  if (layout.stride.size() != layout.shape.size()) {
+    statement.fail("a stride for " + std::to_string(layout.stride.size()) +
+                   " dimensions; expected one for each of " + shown_shape(layout.shape));
+  }
+  const std::int64_t n_spanned = spanned_elements(layout);
+  if (n_spanned == 0) return;
+  std::int64_t end = 0;
+  if (__builtin_add_overflow(n_spanned, layout.offset, &end)) end = INT64_MAX;
+  const BufferId buffer = value(op.inputs[0]).buffer;
+  const std::int64_t held = builder_.program().buffers[buffer].bytes / element_bytes(layout.dtype);
+  if (end > held) {
+    statement.fail("the view reaches element " + std::to_string(end - 1) + " of a storage of " +
+                   std::to_string(held) + "; expected it to lie within");
   }
 }
 
@@ -141,9 +94,7 @@ void ProgramReader::read_container(const JsonPlace& statement) {
   statement.allow_only({"container", "in"});
   const std::string name = statement.at("container").text();
   for (const JsonPlace& item : statement.at("in").items()) {
-    const IdSet read_openly = read_openly_;
-    const ValueId value = named(item);
-    read_openly_ = read_openly;  // to put it in is not to read it
+    const ValueId value = known(item);  // to put it in is not to read it
     const std::string inside = name + "." + item.text();
     define(item, inside, value);
     hidden_.insert(inside);
@@ -167,22 +118,17 @@ void ProgramReader::read_region(const JsonPlace& statement, bool checkpointed) {
       if (!hidden_.contains(input.text())) own->push_back(value);
     }
   }
-  const std::size_t begin = forward_.statements.size();
-  push(std::move(region));
+  const std::size_t begin = builder_.begin_region(std::move(region));
   read_body(statement.at("body"));
-  const std::size_t end = forward_.statements.size();
-  push(RegionEnd{begin});
-  auto& opened = std::get<RegionBegin>(forward_.statements[begin]);
-  opened.end = end;
-  if (own) {
-    opened.inputs = *own;
-    return;
+  if (!own) {
+    own.emplace();
+    for (const ValueId value : builder_.read_since(begin + 1)) {
+      const bool is_hidden =
+          read_hidden_.contains(value.index()) && !read_openly_.contains(value.index());
+      if (!is_hidden) own->push_back(value);
+    }
   }
-  for (const ValueId value : values_from_outside(program_, forward_, begin + 1, end)) {
-    const bool is_hidden =
-        read_hidden_.contains(value.index()) && !read_openly_.contains(value.index());
-    if (!is_hidden) opened.inputs.push_back(value);
-  }
+  builder_.end_region(begin, *own);
 }
 
 void ProgramReader::read_call(const JsonPlace& statement) {
@@ -227,29 +173,30 @@ void ProgramReader::read_branch(const JsonPlace& statement) {
   const std::string when = statement.at("branch").text();
   if (when != "forward" && when != "replay")
     statement.at("branch").fail("'" + when + "' is no kind of run; expected forward or replay");
-  const std::size_t begin = forward_.statements.size();
-  push(BranchBegin{when == "replay", 0});
+  const std::size_t begin = builder_.begin_branch(when == "replay");
   // What a replay makes, the forward has not: its names end with it.
   Names outside = names_;
+  Names stood = names_;
+  for (auto& [name, value] : stood)
+    value = builder_.since_write(value);
   read_body(statement.at("body"));
   if (when == "replay") {
     for (const auto& [name, value] : outside) {
-      const auto inside = names_.find(name);
-      if (inside != names_.end() && inside->second != value) push(Bind{inside->second, value});
+      const ValueId inside = names_.at(name);
+      if (inside != value) builder_.bind(builder_.since_write(inside), stood.at(name));
     }
     names_ = std::move(outside);
   }
-  std::get<BranchBegin>(forward_.statements[begin]).end = forward_.statements.size();
+  builder_.end_branch(begin);
 }
 
 void ProgramReader::read_no_grad(const JsonPlace& statement) {
   statement.allow_only({"no_grad"});
-  const std::size_t begin = forward_.statements.size();
-  push(NoGradBegin{});
-  const bool grad = std::exchange(grad_, false);
+  const std::size_t begin = builder_.begin_no_grad();
+  ++no_grad_depth_;
   read_body(statement.at("no_grad"));
-  grad_ = grad;
-  std::get<NoGradBegin>(forward_.statements[begin]).end = forward_.statements.size();
+  --no_grad_depth_;
+  builder_.end_no_grad(begin);
 }
 
 void ProgramReader::read_raise(const JsonPlace& statement) {
@@ -264,7 +211,7 @@ void ProgramReader::read_raise(const JsonPlace& statement) {
   } else if (when != "always") {
     statement.at("in").fail("'" + when + "' is no kind of run; expected forward, replay or always");
   }
-  push(std::move(raise));
+  builder_.raise(raise.type, raise.runs);
 }
 
 }  // namespace remat

@@ -67,12 +67,12 @@ ValueId BodyGenerator::write_op(std::string_view name, const std::vector<ValueId
   for (const Arity& wide : wide_ops)
     if (wide.kind == name) n_outputs = wide.outputs;
   if (kind.draws) n_outputs = 2;
-  std::vector<TensorLayout> layouts;
+  std::vector<NewTensor> tensors;
   for (std::size_t j = 0; j < n_outputs; ++j)
-    layouts.push_back(next_layout());
-  const std::vector<ValueId> outputs =
-      builder_->op(kind, inputs, layouts, next_cost(),
-                   !kind.draws && (std::exchange(keeps_next_, false) || keeps()));
+    tensors.push_back({next_layout()});
+  const Duration cost = next_cost();
+  const bool kept = !kind.draws && (std::exchange(keeps_next_, false) || keeps());
+  const std::vector<ValueId> outputs = builder_->op({&kind, inputs, cost, kept}, tensors);
   const auto& op = std::get<OpStatement>(builder_->forward().statements.back());
   for (const Save& save : op.saves)
     fixed_.insert(builder_->value(save.value).buffer.index());
@@ -91,7 +91,7 @@ void BodyGenerator::write_view() {
   const auto begin = static_cast<std::int64_t>(tape_->choose(static_cast<std::uint64_t>(n)));
   layout.shape[0] = n - begin;
   layout.offset += begin * layout.stride[0];
-  const std::vector<ValueId> made = builder_->op(op_kind("slice"), {base}, {layout}, {}, false);
+  const std::vector<ValueId> made = builder_->op({&op_kind("slice"), {base}}, {{layout}});
   pool_.push_back(made[0]);
 }
 
@@ -113,7 +113,7 @@ void BodyGenerator::write_in_place() {
   const bool multiplies =
       !params_.empty() && protocol_ != "torch-reentrant" && tape_->choose(2) == 1;
   if (multiplies) inputs.push_back(params_[tape_->choose(params_.size())]);
-  builder_->in_place(op_kind(multiplies ? "mul" : "scale"), inputs, next_cost());
+  builder_->in_place({&op_kind(multiplies ? "mul" : "scale"), inputs, next_cost()});
   for (ValueId& value : pool_)
     value = builder_->since_write(value);
 }
@@ -121,7 +121,7 @@ void BodyGenerator::write_in_place() {
 void BodyGenerator::write_no_grad() {
   const std::size_t begin = builder_->begin_no_grad();
   const ValueId made =
-      builder_->op(op_kind("sin"), {pick(pool_)}, {next_layout()}, next_cost(), false)[0];
+      builder_->op({&op_kind("sin"), {pick(pool_)}, next_cost()}, {{next_layout()}})[0];
   builder_->end_no_grad(begin);
   write_op("mul", {pick(pool_), made});
 }
@@ -206,21 +206,21 @@ void BodyGenerator::write_edit(const NegativeEdit& edit) {
     write_op("tanh", {last});
   } else if (edit.name == "fewer saves") {
     const std::size_t begin = builder_->begin_branch(false);
-    builder_->op(op_kind("sin"), {last}, {next_layout()}, {}, false);
+    builder_->op({&op_kind("sin"), {last}}, {{next_layout()}});
     builder_->end_branch(begin);
     write_op("tanh", {last});
   } else if (edit.name == "more saves" || edit.name == "op without entry") {
     const std::size_t begin = builder_->begin_branch(true);
-    builder_->op(op_kind("abs"), {last}, {next_layout()}, {}, false);  // no other op is one
+    builder_->op({&op_kind("abs"), {last}}, {{next_layout()}});  // no other op is one
     builder_->end_branch(begin);
     write_op("tanh", {last});
   } else if (edit.name == "other path") {
     const std::size_t in_forward = builder_->begin_branch(false);
     const TensorLayout layout = next_layout();
-    const ValueId made = builder_->op(op_kind("sin"), {last}, {layout}, {}, false)[0];
+    const ValueId made = builder_->op({&op_kind("sin"), {last}}, {{layout}})[0];
     builder_->end_branch(in_forward);
     const std::size_t in_replay = builder_->begin_branch(true);
-    const ValueId other = builder_->op(op_kind("cos"), {last}, {layout}, {}, false)[0];
+    const ValueId other = builder_->op({&op_kind("cos"), {last}}, {{layout}})[0];
     builder_->bind(other, made);
     builder_->end_branch(in_replay);
     pool_.push_back(made);
@@ -231,7 +231,7 @@ void BodyGenerator::write_edit(const NegativeEdit& edit) {
     write_op("mul", {saved, saved});
     // Past autograd's own check, which would raise in plain code: nobody sees this write but K2.
     const std::size_t begin = builder_->begin_no_grad();
-    builder_->in_place(op_kind("scale"), {saved}, {});
+    builder_->in_place({&op_kind("scale"), {saved}});
     builder_->end_no_grad(begin);
     for (ValueId& value : pool_)
       value = builder_->since_write(value);
@@ -259,7 +259,7 @@ ValueId BodyGenerator::write(const NegativeEdit& edit) {
     const ValueId now = builder_->since_write(end);
     if (now != read.front()) read.push_back(now);
   }
-  return builder_->op(op_kind("sum"), read, {next_layout()}, {}, false)[0];
+  return builder_->op({&op_kind("sum"), read}, {{next_layout()}})[0];
 }
 
 }  // namespace remat
