@@ -38,6 +38,7 @@ struct ProgramValue {
   bool floating = true;
   bool requires_grad = false;  // a leaf whose gradient is asked for, or made from one
   bool is_view = false;        // made by looking at another tensor's storage
+  bool in_container = false;   // leaves the region that makes it inside a dict or a list
 };
 
 /// A tensor that an op saves for backward. The order of an op's saves is the order in which they

@@ -48,6 +48,8 @@ class ProgramBuilder {
   void in_place(const NewOp& request);
   /// The caller writes a tensor between two phases.
   void update(ValueId target);
+  /// The value leaves the region that makes it inside a dict or a list.
+  void put_in_container(ValueId value) { program_.values[value].in_container = true; }
   /// What stands for the value since the last write to its storage.
   ValueId since_write(ValueId value) const;
 

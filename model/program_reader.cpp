@@ -84,7 +84,16 @@ ValueId ProgramReader::known(const JsonPlace& place) const {
 
 ValueId ProgramReader::named(const JsonPlace& place) {
   const ValueId value = known(place);
-  (hidden_.contains(place.text()) ? read_hidden_ : read_openly_).insert(value.index());
+  const auto hidden = hidden_.find(place.text());
+  if (hidden == hidden_.end()) {
+    read_openly_.insert(value.index());
+    return value;
+  }
+  read_hidden_.insert(value.index());
+  const bool has_left_its_region =
+      hidden->second != no_region &&
+      std::find(open_regions_.begin(), open_regions_.end(), hidden->second) == open_regions_.end();
+  if (has_left_its_region) builder_.put_in_container(value);
   return value;
 }
 
@@ -120,7 +129,14 @@ TensorLayout ProgramReader::output_layout(const JsonPlace& statement, const NewO
   TensorLayout layout;
   layout.dtype = op.inputs.empty() ? "f32" : value(op.inputs[0]).layout.dtype;
   if (const auto dtype = statement.find("dtype")) layout.dtype = dtype->text();
-  if (const auto shape = statement.find("shape")) {
+  const auto shapes = statement.find("shapes");
+  if (shapes) {
+    const std::vector<JsonPlace> each = shapes->items();
+    if (each.size() <= j) {
+      shapes->fail(std::to_string(each.size()) + " shapes; expected one for each output");
+    }
+    layout.shape = each[j].integers(0);
+  } else if (const auto shape = statement.find("shape")) {
     layout.shape = shape->integers(0);
   } else {
     std::vector<Shape> inputs;
@@ -137,7 +153,8 @@ TensorLayout ProgramReader::output_layout(const JsonPlace& statement, const NewO
     layout.shape = std::move(inferred.shape);
   }
   // Statistics and indices beside the first output, one a row.
-  if (j > 0 && !op.kind->outputs_are_parts && !layout.shape.empty()) layout.shape.back() = 1;
+  if (j > 0 && !shapes && !op.kind->outputs_are_parts && !layout.shape.empty())
+    layout.shape.back() = 1;
   layout.stride = dense_strides(layout.shape);
   if (const auto stride = statement.find("stride"); stride && !op.kind->makes_view) {
     layout.stride = stride->integers(0);
@@ -234,8 +251,8 @@ void ProgramReader::add_cost(const JsonPlace& statement, NewOp& op,
 }
 
 void ProgramReader::read_op(const JsonPlace& statement, std::string_view key) {
-  statement.allow_only(
-      {key, "in", "out", "attrs", "keep", "dtype", "shape", "stride", "saves", "cost_ns"});
+  statement.allow_only({key, "in", "out", "attrs", "keep", "dtype", "shape", "shapes", "stride",
+                        "saves", "cost_ns"});
   NewOp op = start_op(statement, statement.at(key).text());
   const std::vector<NewTensor> outputs = new_tensors(statement, op);
   std::vector<TensorLayout> layouts;

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -61,10 +61,13 @@ class ProgramReader {
   const ProgramReading* reading_;
   ProgramBuilder builder_;
   Names names_;  // what each stood for when it was given; see ProgramBuilder::since_write
-  std::set<std::string, std::less<>> hidden_;  // names that reach a region inside a container
-  IdSet read_hidden_;                          // values that were read by such a name
-  IdSet read_openly_;                          // and by another
-  std::vector<std::string> calling_;           // named bodies that are being read
+  // Names of what lies in a container, and the region that put it there.
+  std::map<std::string, std::size_t, std::less<>> hidden_;
+  static constexpr std::size_t no_region = SIZE_MAX;
+  IdSet read_hidden_;                      // values that were read by such a name
+  IdSet read_openly_;                      // and by another
+  std::vector<std::size_t> open_regions_;  // their statements
+  std::vector<std::string> calling_;       // named bodies that are being read
   std::size_t depth_ = 0;
   std::size_t no_grad_depth_ = 0;
 };

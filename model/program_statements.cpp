@@ -97,7 +97,7 @@ void ProgramReader::read_container(const JsonPlace& statement) {
     const ValueId value = known(item);  // to put it in is not to read it
     const std::string inside = name + "." + item.text();
     define(item, inside, value);
-    hidden_.insert(inside);
+    hidden_[inside] = open_regions_.empty() ? no_region : open_regions_.back();
   }
 }
 
@@ -119,7 +119,9 @@ void ProgramReader::read_region(const JsonPlace& statement, bool checkpointed) {
     }
   }
   const std::size_t begin = builder_.begin_region(std::move(region));
+  open_regions_.push_back(begin);
   read_body(statement.at("body"));
+  open_regions_.pop_back();
   if (!own) {
     own.emplace();
     for (const ValueId value : builder_.read_since(begin + 1)) {

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/flat_map.hpp"
@@ -15,42 +17,59 @@ namespace remat {
 /// Writes the statements of a case: regions and what stands between them.
 class BodyGenerator {
  public:
-  BodyGenerator(ChoiceTape& tape, std::uint32_t features, const std::string& protocol,
-                ProgramBuilder& builder)
-      : tape_(&tape), features_(features), protocol_(protocol), builder_(&builder) {}
+  BodyGenerator(ChoiceTape& tape, const GeneratedCase& made, ProgramBuilder& builder)
+      : tape_(&tape), made_(&made), builder_(&builder) {}
 
-  /// Leaves, regions and the root; `edit` is what one of the regions is to have.
-  ValueId write(const NegativeEdit& edit);
+  /// Leaves, regions and the root.
+  ValueId write();
 
-  /// Parameters and arguments that a later edit may write.
-  const std::vector<ValueId>& params() const { return params_; }
-  std::optional<ValueId> region_argument() const { return region_argument_; }
-  std::optional<ValueId> hidden_argument() const { return hidden_argument_; }
-  std::optional<ValueId> read_param() const { return read_param_; }
+  // What the caller may write once the forward is over.
+  const std::optional<ValueId>& region_argument() const { return region_argument_; }
+  const std::optional<ValueId>& hidden_argument() const { return hidden_argument_; }
+  const std::optional<ValueId>& read_param() const { return read_param_; }
 
  private:
-  bool has(Feature feature) const {
-    return ((features_ >> static_cast<std::uint32_t>(feature)) & 1U) != 0;
-  }
-  bool draws(Feature feature) { return has(feature) && tape_->choose(2) == 1; }
-  TensorLayout next_layout();
-  Duration next_cost() { return {static_cast<std::int64_t>(tape_->choose(4)) * 7}; }
-  ValueId pick(const std::vector<ValueId>& pool);
-  ValueId pick_or_param(const std::vector<ValueId>& pool);
-  bool keeps() { return protocol_ == "torch-sac" && tape_->choose(2) == 1; }
+  /// A region that is being written: what was there before it.
+  struct RegionScope {
+    std::size_t begin = 0;  // its statement
+    std::size_t pool = 0;
+    std::size_t outer_floor = 0;
+    std::size_t outer_buffer_floor = 0;
+  };
 
-  void write_region(const NegativeEdit& edit, bool takes_edit, std::size_t depth);
+  bool has(Feature feature) const { return made_->has(feature); }
+  bool has(Edit edit) const { return made_->edit == edit; }
+  bool draws(Feature feature) { return has(feature) && tape_->choose(2) == 1; }
+  bool is(std::string_view protocol) const { return made_->scenario.protocol == protocol; }
+  TensorLayout prime_layout();
+  TensorLayout layout_after(ValueId first_input);
+  Duration next_cost();
+  ValueId pick();
+  ValueId pick_or_param();
+  bool keeps() { return is("torch-sac") && tape_->choose(2) == 1; }
+
+  void write_leaves();
+  void write_region(const std::string& name, bool takes_edit, std::size_t depth);
+  void write_region_body(bool takes_edit, std::size_t depth);
+  void write_shared(const std::string& name, std::size_t begin, std::size_t end);
+  void close_region(const RegionScope& scope, bool takes_edit);
   void write_statement(std::size_t depth);
-  void write_edit(const NegativeEdit& edit);
-  ValueId write_op(std::string_view name, const std::vector<ValueId>& inputs);
+  void write_plain();
+  ValueId write_op(std::string_view name, const std::vector<ValueId>& inputs,
+                   std::size_t n_outputs = 1, std::optional<bool> kept = std::nullopt);
   void write_view();
   void write_in_place();
   void write_no_grad();
-  void finish_region(std::size_t begin, bool may_hide);
+  void write_forward_only();
+  void refresh_pool();
+
+  // edited_body.cpp
+  void write_edit();
+  void write_last_edit();
+  void write_bound(std::string_view in_forward, std::string_view in_replay, bool same_layout);
 
   ChoiceTape* tape_;
-  std::uint32_t features_;
-  std::string protocol_;
+  const GeneratedCase* made_;
   ProgramBuilder* builder_;
   std::vector<ValueId> pool_;  // differentiable values that statements may read, newest last
   std::vector<ValueId> params_;
@@ -58,12 +77,16 @@ class BodyGenerator {
   IdSet fixed_;                   // buffers that something relies on: not to be written
   std::size_t region_floor_ = 0;  // values from here on were made in the innermost region
   std::size_t buffer_floor_ = 0;  // and buffers from here on
-  bool keeps_next_ = false;       // a selective policy keeps the next op, whatever is drawn
   std::size_t n_primes_ = 0;
+  std::uint64_t cost_unit_ = 0;
   std::size_t n_regions_ = 0;
+  std::size_t n_ops_ = 0;
+  bool is_sharing_ = false;
   std::optional<ValueId> region_argument_;
   std::optional<ValueId> hidden_argument_;
   std::optional<ValueId> read_param_;
 };
+
+const OpKind& op_kind_named(std::string_view name);
 
 }  // namespace remat

@@ -2,46 +2,86 @@
 
 #include <fmt/format.h>
 
-namespace remat {
-namespace {
+#include <algorithm>
 
-void judge_error(const GeneratedCase& generated, const SimulationResult& result,
-                 CaseOutcome& outcome) {
-  if (result.error) outcome.code = result.error->code;
-  if (outcome.code == generated.edit.code) return;
-  outcome.alarm = "error:" + (outcome.code.empty() ? std::string("none") : outcome.code);
-  outcome.message = result.error ? result.error->message
-                                 : fmt::format("the edit '{}' was to end in {}",
-                                               generated.edit.name, generated.edit.code);
-  if (result.error) outcome.events = {result.error_seq};
+#include "model/flat_map.hpp"
+#include "properties/expectation.hpp"
+
+namespace remat {
+
+CaseOutcome CaseRunner::run(const GeneratedCase& generated) {
+  CaseOutcome outcome;
+  Simulation simulation = simulation_of(generated.scenario);
+  simulation.options.fault = fault_.protocol;
+  simulation.rank.fault = fault_.rank;
+  if (generated.edit == Edit::none) simulation.expectation = expectation_of(generated.scenario);
+  trace_.drop_events();
+  result_ = simulate(simulation, trace_);
+  Checker checker(invariants_);
+  for (std::size_t i = 0; i < trace_.size(); ++i)
+    checker.observe(trace_[i]);
+  const Verdict verdict = checker.finish();
+  outcome.n_events = std::ssize(trace_);
+  if (result_.error) outcome.code = result_.error->code;
+  judge(generated, verdict, outcome);
+  outcome.digest = digest();
+  return outcome;
 }
 
-}  // namespace
-
-CaseOutcome run_case(const GeneratedCase& generated, Trace& trace) {
-  CaseOutcome outcome;
-  trace.drop_events();
-  const SimulationResult result = simulate(simulation_of(generated.scenario), trace);
-  Checker checker;
-  for (std::size_t i = 0; i < trace.size(); ++i)
-    checker.observe(trace[i]);
-  const Verdict verdict = checker.finish();
-  outcome.n_events = std::ssize(trace);
-  // An edit makes the run wrong on purpose: what the invariants say then is expected.
-  if (generated.edit.code.empty() && !verdict.findings.empty()) {
-    const Finding& first = verdict.findings.front();
-    outcome.alarm = first.invariant;
-    outcome.message = first.message;
-    outcome.events = first.events;
-    if (result.error) outcome.code = result.error->code;
-    return outcome;
+void CaseRunner::judge(const GeneratedCase& generated, const Verdict& verdict,
+                       CaseOutcome& outcome) const {
+  const std::string_view expected_code = row_of(generated.edit).code;
+  const bool ends_as_expected = outcome.code == expected_code;
+  const std::int64_t expected_from =
+      ends_as_expected && result_.error ? first_expected_seq() : INT64_MAX;
+  for (const Finding& finding : verdict.findings) {
+    outcome.invariants.push_back(finding.invariant);
+    if (finding.seq >= expected_from || !outcome.alarm.empty()) continue;
+    outcome.alarm = finding.invariant;
+    outcome.message = finding.message;
+    outcome.events = finding.events;
   }
-  judge_error(generated, result, outcome);
-  if (outcome.alarm.empty() && generated.edit.code.empty() && result.gradients_match == false) {
+  if (!outcome.alarm.empty()) return;
+  if (!ends_as_expected) {
+    outcome.alarm = "error:" + (outcome.code.empty() ? std::string("none") : outcome.code);
+    outcome.message = result_.error ? result_.error->message
+                                    : fmt::format("the edit '{}' was to end in {}",
+                                                  row_of(generated.edit).name, expected_code);
+    if (result_.error) outcome.events = {result_.error_seq};
+  } else if (result_.gradients_match == false) {
     outcome.alarm = "gradients_equal_plain";
     outcome.message = "the gradients are not those of the run without checkpointing";
   }
-  return outcome;
+}
+
+/// Where the request begins that ended in the error: the outermost slot that was asked for and not
+/// handed out; the error itself where none was.
+std::int64_t CaseRunner::first_expected_seq() const {
+  std::vector<std::int64_t> open;
+  for (std::size_t i = 0; i < trace_.size(); ++i) {
+    const EventView event = trace_[i];
+    if (event.kind() == Kind::unpack_begin) open.push_back(event.seq());
+    if (event.kind() == Kind::unpack && !open.empty()) open.pop_back();
+  }
+  return open.empty() ? result_.error_seq : open.front();
+}
+
+std::uint64_t CaseRunner::digest() const {
+  std::uint64_t lane = 0x243f6a8885a308d3ULL;
+  const auto mix = [&](std::uint64_t word) {
+    lane = mixed_bits((lane ^ word) * 0x9e3779b97f4a7c15ULL);
+  };
+  for (std::size_t i = 0; i < trace_.size(); ++i)
+    lane = lane * 0x100000001b3ULL + static_cast<std::uint64_t>(trace_[i].kind());
+  mix(trace_.size());
+  mix(static_cast<std::uint64_t>(result_.end.ns));
+  mix(static_cast<std::uint64_t>(result_.at_peak.total));
+  mix(static_cast<std::uint64_t>(result_.hook_calls));
+  for (const Contribution& contribution : result_.contributions) {
+    mix(contribution.leaf.index());
+    mix(contribution.value.value());
+  }
+  return lane;
 }
 
 }  // namespace remat

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -20,6 +21,19 @@ class ChoiceTape {
   std::uint64_t choose(std::uint64_t n);
   /// A choice of all 64 bits.
   std::uint64_t bits();
+  /// Whether there is one more of something: `n` times out of `n` + 1, and not on an empty tape.
+  bool more(std::uint64_t n) { return choose(n + 1) != 0; }
+
+  /// Choices that stand for one part of what is made (a region, a statement): a shrinker can take
+  /// the part away by taking these away.
+  struct Span {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  std::size_t position() const { return chosen_.size(); }
+  void end_span(std::size_t begin) { spans_.push_back({begin, chosen_.size()}); }
+  /// In the order in which they ended: parts before the part that holds them.
+  const std::vector<Span>& spans() const { return spans_; }
 
   /// What was chosen so far: a tape of these gives the same again.
   const std::vector<std::uint64_t>& chosen() const { return chosen_; }
@@ -31,6 +45,7 @@ class ChoiceTape {
   std::vector<std::uint64_t> recorded_;
   std::optional<std::uint64_t> seed_;
   std::vector<std::uint64_t> chosen_;
+  std::vector<Span> spans_;
 };
 
 }  // namespace remat

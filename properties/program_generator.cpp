@@ -1,108 +1,135 @@
 #include "properties/program_generator.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "model/phase_order.hpp"
 #include "properties/body_generator.hpp"
+#include "sim/scenario_writer.hpp"
 
 namespace remat {
 namespace {
 
 constexpr std::array<std::string_view, feature_count> feature_names = {
-    "views",         "in_place",     "containers", "random",       "no_grad", "nesting",
-    "fan_out",       "many_outputs", "unused",     "side_effects", "frozen",  "updates",
-    "whole_replays", "microbatches", "steps",      "retain",       "split"};
+    "views",         "in_place",     "containers", "random",       "no_grad",     "nesting",
+    "fan_out",       "many_outputs", "unused",     "side_effects", "frozen",      "updates",
+    "whole_replays", "microbatches", "steps",      "retain",       "split",       "partial",
+    "dropped",       "groups",       "sharing",    "forward_only", "same_shapes", "counted_policy"};
 
 constexpr std::array<std::string_view, 4> protocol_names = {"torch", "torch-sac", "torch-reentrant",
                                                             "none"};
 
-struct EditRow {
-  std::string_view name;
-  std::string_view code;
-  bool needs_holders;  // torch or torch-sac
-  bool needs_sac;
-};
-constexpr std::array edits = {
-    EditRow{"raise in forward", "E-USER", false, false},
-    EditRow{"raise in replay", "E-USER", true, false},
-    EditRow{"backward twice", "E-TWICE", false, false},
-    EditRow{"argument written", "E-MUTATED", true, false},
-    EditRow{"parameter written", "E-MUTATED", true, false},
-    EditRow{"fewer saves", "E-COUNT", true, false},
-    EditRow{"more saves", "E-MORE", true, false},
-    EditRow{"other path", "E-META", true, false},
-    EditRow{"stale slot", "E-SLOT-STALE", true, false},
-    EditRow{"selective twice", "E-TWICE", true, true},
-    EditRow{"op without entry", "E-CACHE-MISS", true, true},
+/// What becomes of one micro-batch's graph.
+enum class BackwardForm : std::uint8_t { whole, retained, split, partial, dropped };
+
+/// How the steps of a case go.
+struct OrderPlan {
+  BackwardForm form = BackwardForm::whole;
+  bool in_groups = false;
+  ValueId leaf{0};  // that a partial backward asks for
 };
 
-NegativeEdit choose_edit(ChoiceTape& tape, const std::string& protocol) {
-  if (tape.choose(10) < 7) return {};
-  std::vector<EditRow> possible;
-  for (const EditRow& row : edits) {
-    const bool has_holders = protocol == "torch" || protocol == "torch-sac";
-    if (row.needs_holders && !has_holders) continue;
-    if (row.needs_sac && protocol != "torch-sac") continue;
-    // A selective region refuses the extra op before it packs too much.
-    if (protocol == "torch-sac" &&
-        (row.name == "more saves" || row.name == "other path" || row.name == "stale slot"))
-      continue;
-    possible.push_back(row);
-  }
-  const EditRow& row = possible[tape.choose(possible.size())];
-  return {std::string(row.name), std::string(row.code)};
+BackwardForm choose_form(ChoiceTape& tape, const GeneratedCase& made) {
+  if (made.edit != Edit::none) return BackwardForm::whole;
+  const std::string& protocol = made.scenario.protocol;
+  // A selective region stands one replay, a reentrant one no partial gradient.
+  const bool may_split = protocol == "torch" || protocol == "none";
+  std::vector<BackwardForm> forms = {BackwardForm::whole};
+  if (made.has(Feature::retain) && protocol != "torch-sac") forms.push_back(BackwardForm::retained);
+  if (made.has(Feature::split) && may_split) forms.push_back(BackwardForm::split);
+  if (made.has(Feature::partial) && protocol != "torch-reentrant")
+    forms.push_back(BackwardForm::partial);
+  if (made.has(Feature::dropped)) forms.push_back(BackwardForm::dropped);
+  return forms.size() == 1 ? forms[0] : forms[tape.choose(forms.size())];
 }
 
-/// Phases of one step: each micro-batch's forward before its backward, otherwise in any order.
-void add_step(ChoiceTape& tape, GeneratedCase& made, std::int64_t n_microbatches, bool splits,
-              bool retains) {
+void add_backwards(const OrderPlan& plan, Edit edit, std::vector<PhaseStep>& actions) {
+  PhaseStep backward{.kind = PhaseStep::Kind::backward};
+  if (plan.in_groups) backward.group = 0;
+  switch (plan.form) {
+    case BackwardForm::whole:
+      break;
+    case BackwardForm::retained:
+      backward.retain = true;
+      actions.push_back(backward);
+      backward.retain = false;
+      if (plan.in_groups) backward.group = 1;
+      break;
+    case BackwardForm::split:
+      actions.push_back({.kind = PhaseStep::Kind::dx});
+      actions.push_back({.kind = PhaseStep::Kind::dw});
+      return;
+    case BackwardForm::partial:
+      backward.wrt = {plan.leaf};
+      break;
+    case BackwardForm::dropped:
+      return;
+  }
+  const bool keeps_graph = edit == Edit::selective_twice || edit == Edit::group_twice;
+  if (edit == Edit::group_twice) backward.group = 0;
+  if (edit == Edit::partial_through_reentrant) backward.wrt = {plan.leaf};
+  backward.retain = keeps_graph;
+  actions.push_back(backward);
+  backward.retain = false;
+  if (keeps_graph || edit == Edit::backward_twice) actions.push_back(backward);
+}
+
+/// One step: the actions of every micro-batch in their order, interleaved.
+void add_step(ChoiceTape& tape, GeneratedCase& made, const OrderPlan& plan,
+              std::size_t n_microbatches) {
+  std::vector<std::vector<PhaseStep>> actions(n_microbatches);
+  std::vector<std::uint32_t> lengths;
+  for (std::vector<PhaseStep>& of_one : actions) {
+    of_one.push_back({.kind = PhaseStep::Kind::forward});
+    add_backwards(plan, made.edit, of_one);
+    lengths.push_back(static_cast<std::uint32_t>(of_one.size()));
+  }
   PhaseOrder& order = made.scenario.order;
-  std::vector<std::int64_t> started;
-  std::int64_t next = 0;
   order.push_back({.kind = PhaseStep::Kind::step_begin});
-  while (next < n_microbatches || !started.empty()) {
-    const bool goes_forward = next < n_microbatches && (started.empty() || tape.choose(2) == 0);
-    if (goes_forward) {
-      order.push_back({.kind = PhaseStep::Kind::forward, .microbatch = next});
-      started.push_back(next++);
-      continue;
-    }
-    const std::size_t at = tape.choose(started.size());
-    const std::int64_t microbatch = started[at];
-    started.erase(started.begin() + static_cast<std::ptrdiff_t>(at));
-    if (splits) {
-      order.push_back({.kind = PhaseStep::Kind::dx, .microbatch = microbatch});
-      order.push_back({.kind = PhaseStep::Kind::dw, .microbatch = microbatch});
-      continue;
-    }
-    if (retains) {
-      order.push_back(
-          {.kind = PhaseStep::Kind::backward, .microbatch = microbatch, .retain = true});
-    }
-    order.push_back({.kind = PhaseStep::Kind::backward, .microbatch = microbatch});
-    if (made.edit.name == "backward twice" || made.edit.name == "selective twice") {
-      order.back().retain = made.edit.name == "selective twice";
-      order.push_back({.kind = PhaseStep::Kind::backward, .microbatch = microbatch});
-    }
+  Interleaving interleaving(tape, made.strategy, lengths);
+  std::vector<std::size_t> taken(n_microbatches, 0);
+  while (!interleaving.is_done()) {
+    const std::size_t microbatch = interleaving.next();
+    order.push_back(actions[microbatch][taken[microbatch]++]);
+    order.back().microbatch = static_cast<std::int64_t>(microbatch);
   }
   if (made.has(Feature::updates)) order.push_back({.kind = PhaseStep::Kind::update});
   order.push_back({.kind = PhaseStep::Kind::step_end});
 }
 
-void add_order(ChoiceTape& tape, GeneratedCase& made) {
-  const std::string& protocol = made.scenario.protocol;
-  const auto n_microbatches =
-      made.has(Feature::microbatches) ? static_cast<std::int64_t>(1 + tape.choose(3)) : 1;
-  const std::uint64_t n_steps = made.has(Feature::steps) ? 1 + tape.choose(2) : 1;
-  // A selective region stands one replay, a reentrant one no partial gradient.
-  const bool may_split = protocol == "torch" || protocol == "none";
-  const bool is_edited = !made.edit.name.empty();
-  const bool splits = may_split && !is_edited && made.has(Feature::split) && tape.choose(2) == 1;
-  const bool retains = protocol != "torch-sac" && !splits && !is_edited &&
-                       made.has(Feature::retain) && tape.choose(2) == 1;
+void add_order(ChoiceTape& tape, GeneratedCase& made, OrderPlan plan) {
+  const std::size_t n_microbatches =
+      made.has(Feature::microbatches) ? 1 + static_cast<std::size_t>(tape.choose(3)) : 1;
+  const std::uint64_t n_steps =
+      made.has(Feature::steps) && n_microbatches == 1 ? 1 + tape.choose(2) : 1;
+  if (n_microbatches > 1) made.strategy = static_cast<Strategy>(tape.choose(strategy_count));
+  const Program& program = made.scenario.program;
+  std::vector<ValueId> leaves = program.forwards.front().inputs;
+  for (const ValueId param : program.parameters)
+    if (program.values[param].requires_grad) leaves.push_back(param);
+  plan.leaf = leaves[plan.form == BackwardForm::partial ? tape.choose(leaves.size()) : 0];
   for (std::uint64_t step = 0; step < n_steps; ++step)
-    add_step(tape, made, n_microbatches, splits, retains);
+    add_step(tape, made, plan, n_microbatches);
+}
+
+/// The caller writes something that the edit names, between forward and backward.
+void write_by_caller(ProgramBuilder& builder, const BodyGenerator& body, GeneratedCase& made) {
+  std::optional<ValueId> target;
+  if (made.edit == Edit::argument_written) target = body.region_argument();
+  if (made.edit == Edit::hidden_argument_written) target = body.hidden_argument();
+  if (made.edit == Edit::parameter_written) target = body.read_param();
+  if (target) builder.update(builder.since_write(*target));
+}
+
+void set_options(ChoiceTape& tape, GeneratedCase& made) {
+  Scenario& scenario = made.scenario;
+  if (made.edit == Edit::fewer_saves_unchecked) scenario.options.determinism_check = false;
+  if (made.has(Feature::counted_policy) && scenario.protocol == "torch-sac" &&
+      made.edit == Edit::none)
+    scenario.options.keep_every = 2;
+  if (made.is_split) scenario.rank.dw_task_per_group = tape.choose(2) == 0;
+  scenario.rank.seed = 0;
+  scenario.rank.inputs_per_microbatch = true;
+  scenario.config_json = config_json(protocol_json(scenario), scenario.rank.seed);
 }
 
 }  // namespace
@@ -117,32 +144,20 @@ GeneratedCase generate_case(ChoiceTape& tape, const GeneratorOptions& options) {
   const std::uint64_t drawn = tape.choose(protocol_names.size());
   scenario.protocol =
       options.protocol.empty() ? std::string(protocol_names[drawn]) : options.protocol;
-  for (std::size_t i = 0; i < feature_count; ++i)
-    if (tape.choose(2) == 1) made.features |= 1U << i;
+  made.features = static_cast<std::uint32_t>(tape.choose(std::uint64_t{1} << feature_count));
   made.features &= ~options.without;
   made.edit = choose_edit(tape, scenario.protocol);
-  if (options.legal_only) made.edit = {};
+  if (options.legal_only) made.edit = Edit::none;
+  OrderPlan plan{.form = choose_form(tape, made),
+                 .in_groups = made.has(Feature::groups) && made.edit == Edit::none};
+  made.is_split = plan.form == BackwardForm::split;
   ProgramBuilder builder;
-  BodyGenerator body(tape, made.features, scenario.protocol, builder);
-  const ValueId root = body.write(made.edit);
-  if (made.edit.name == "argument written") {
-    if (body.region_argument()) {
-      builder.update(builder.since_write(*body.region_argument()));
-    } else {
-      made.edit = {};
-    }
-  } else if (made.edit.name == "parameter written") {
-    if (body.read_param()) {
-      builder.update(*body.read_param());
-    } else {
-      made.edit = {};
-    }
-  }
+  BodyGenerator body(tape, made, builder);
+  const ValueId root = body.write();
+  write_by_caller(builder, body, made);
   scenario.program = builder.finish(root);
-  scenario.rank.seed = tape.choose(1000);
-  scenario.rank.inputs_per_microbatch = true;
-  add_order(tape, made);
-  scenario.config_json = "{\"protocol\":\"" + scenario.protocol + "\"}";
+  set_options(tape, made);
+  add_order(tape, made, std::move(plan));
   return made;
 }
 

@@ -3,59 +3,65 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "properties/choice_tape.hpp"
+#include "properties/interleaving.hpp"
+#include "properties/negative_edit.hpp"
 #include "sim/scenario.hpp"
 
 namespace remat {
 
 /// What a case may hold; each is on in about half of the cases (swarm testing: a bug that needs one
-/// feature alone is not drowned by the others). Dimensions are those of protocols.md §6.
+/// feature alone is not drowned by the others). Dimensions are those of protocols.md §6; a later
+/// dimension is a further row.
 enum class Feature : std::uint8_t {
   views,          // D6
   in_place,       // D7
-  containers,     // D8: tensors that reach a region past its arguments
+  containers,     // D8: tensors that reach a region past its arguments, or leave it in a dict
   random,         // D19
   no_grad,        // D6
   nesting,        // D1
   fan_out,        // D2
   many_outputs,   // D9
   unused,         // D9: outputs that nobody reads
-  side_effects,   // D23
+  side_effects,   // effects outside tensors, which a replay repeats
   frozen,         // D20
   updates,        // D20
   whole_replays,  // D14: no early stop, for some regions
   microbatches,   // D11
   steps,          // D11
-  retain,         // D15
-  split           // D15
+  retain,         // D15: two backwards of one graph
+  split,          // D15: dx and dw apart
+  partial,        // D15: gradients of some leaves only
+  dropped,        // D15: a graph without a backward
+  groups,         // D15: a backward under an exec group
+  sharing,        // D10: a region called twice
+  forward_only,   // D24: ops that a replay leaves out, legally: nothing saves them
+  same_shapes,    // D22: outputs as large as the first input, so that one passes for another
+  counted_policy  // D16: of an op's kept calls every second one only
 };
-inline constexpr std::size_t feature_count = 17;
+inline constexpr std::size_t feature_count = 24;
 std::string_view name_of(Feature feature);
-
-/// A change that makes a legal program one that must end in a known code.
-struct NegativeEdit {
-  std::string name;  // empty: none
-  std::string code;
-};
 
 /// One generated case: a scenario, and what is to come out of it.
 struct GeneratedCase {
   Scenario scenario;
-  NegativeEdit edit;
+  Edit edit = Edit::none;
+  Strategy strategy = Strategy::random;
   std::uint32_t features = 0;  // bits that are on
 
   bool has(Feature feature) const {
     return ((features >> static_cast<std::uint32_t>(feature)) & 1U) != 0;
   }
+  /// Some backward is split in two halves.
+  bool is_split = false;
 };
 
 struct GeneratorOptions {
   /// Features that no case has, as bits: to see what each is worth.
   std::uint32_t without = 0;
   /// Only this protocol; empty: all.
-  std::string protocol;
+  std::string protocol = {};
   /// Cases without negative edits.
   bool legal_only = false;
 };

@@ -41,6 +41,28 @@ struct SlotState {
 };
 enum class UnpackDecision : std::uint8_t { replay, hand_out, twice, never_filled };
 
+/// How frames and their replays are kept.
+struct FrameRules {
+  bool replays_each_session = true;   // otherwise one replay serves all of them
+  bool counts_dead_holders = true;    // among forward's packs, when a replay is held against them
+  bool releases_when_read = true;     // what a replay refilled goes to who reads it
+  bool tracks_nested_outputs = true;  // a region's outputs in containers get a gradient (P2)
+};
+
+/// How a selective policy's cache is kept.
+struct CacheRules {
+  bool has_queue_per_op = true;    // otherwise one for the calls of all ops
+  bool restarts_counters = true;   // a replay counts calls from the first
+  bool asks_policy_again = false;  // a replay asks, with counters that run on from forward's
+};
+
+/// An op call that a selective policy is asked about.
+struct KeepRequest {
+  bool wanted = false;    // the user's policy keeps this op
+  bool writes = false;    // it writes an input in place
+  std::int64_t call = 0;  // how many calls of the op came before, as the policy counts them
+};
+
 /// A selective policy's entry for an op call, asked for in a replay.
 struct CacheState {
   bool exists = false;         // forward called this op so often
@@ -83,6 +105,10 @@ class Protocol {
   virtual PackDecision pack(const PackState& state) const = 0;
   virtual UnpackDecision unpack(const SlotState& state) const = 0;
   virtual ReplayFault replay_ended(const ReplayEnd& end) const = 0;
+  virtual FrameRules frame_rules() const = 0;
+  virtual CacheRules cache_rules() const = 0;
+  /// A selective policy keeps what this call makes.
+  virtual bool keeps(const KeepRequest& request) const = 0;
   /// Ops that a policy keeps are served in a replay.
   virtual bool serves_kept_ops() const = 0;
   virtual CacheDecision cached_op(const CacheState& state) const = 0;

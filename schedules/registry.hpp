@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "schedules/protocol.hpp"
+#include "schedules/protocol_fault.hpp"
 
 namespace remat {
 
@@ -24,6 +26,9 @@ struct ProtocolOptions {
   bool determinism_check = true;
   /// Ambient saved-tensor hooks are active: they turn autograd's own version checks off.
   bool ambient_hooks = false;
+  /// torch-sac: of the calls of an op that its policy keeps, only every n-th is kept; 0: all.
+  std::int64_t keep_every = 0;
+  ProtocolFault fault = ProtocolFault::none;
 };
 
 struct ProtocolRow {

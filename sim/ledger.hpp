@@ -25,7 +25,8 @@ enum class OwnerClass : std::uint8_t {
   sac_cache,
   recomputed,
   forward_tmp,
-  replay_tmp
+  replay_tmp,
+  nobody  // looks at the storage and does not keep it alive
 };
 inline constexpr std::size_t owner_class_count = 9;
 std::string_view name_of(OwnerClass owner);
@@ -98,7 +99,7 @@ class Owned {
   Owned() = default;
   Owned(Ledger& ledger, std::uint32_t storage, OwnerClass owner)
       : ledger_(&ledger), storage_(storage), owner_(owner) {
-    ledger_->own(storage_, owner_);
+    if (owner_ != OwnerClass::nobody) ledger_->own(storage_, owner_);
   }
   Owned(Owned&& other) noexcept
       : ledger_(std::exchange(other.ledger_, nullptr)),
@@ -110,19 +111,19 @@ class Owned {
     std::swap(owner_, other.owner_);
     return *this;
   }
-  ~Owned() {
-    if (ledger_ != nullptr) ledger_->disown(storage_, owner_);
-  }
+  ~Owned() { drop(); }
 
   explicit operator bool() const { return ledger_ != nullptr; }
   std::uint32_t storage() const { return storage_; }
-  /// Another owner's hold on the same storage.
+  /// Another owner's hold on the same storage; who only looks at it cannot give it to others.
   Owned shared_as(OwnerClass owner) const {
-    return ledger_ == nullptr ? Owned() : Owned(*ledger_, storage_, owner);
+    if (ledger_ == nullptr) return Owned();
+    return Owned(*ledger_, storage_, owner_ == OwnerClass::nobody ? owner_ : owner);
   }
   /// Gives it up now.
   void drop() {
-    if (Ledger* ledger = std::exchange(ledger_, nullptr)) ledger->disown(storage_, owner_);
+    Ledger* ledger = std::exchange(ledger_, nullptr);
+    if (ledger != nullptr && owner_ != OwnerClass::nobody) ledger->disown(storage_, owner_);
   }
 
  private:

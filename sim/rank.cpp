@@ -32,6 +32,8 @@ Rank::Rank(const Program& program, const Protocol& protocol, const RankOptions& 
            EventLog& log)
     : program_(&program),
       protocol_(&protocol),
+      frame_rules_(protocol.frame_rules()),
+      cache_rules_(protocol.cache_rules()),
       options_(options),
       log_(&log),
       ledger_(log),
@@ -40,7 +42,8 @@ Rank::Rank(const Program& program, const Protocol& protocol, const RankOptions& 
 
 Rank::~Rank() {
   log_->stop();
-  graphs_.clear();  // their slots belong to frames: those go last
+  leaked_graphs_.clear();  // their slots belong to frames: those go last
+  graphs_.clear();
 }
 
 Flow Rank::fail(std::string_view code, std::string_view type, std::string message) {
@@ -216,7 +219,10 @@ Flow Rank::run_forward(std::size_t forward, std::optional<std::int64_t> microbat
 }
 
 void Rank::drop_graph(std::optional<std::int64_t> microbatch) {
-  graphs_.erase(microbatch.value_or(no_microbatch));
+  const auto found = graphs_.find(microbatch.value_or(no_microbatch));
+  if (found == graphs_.end()) return;
+  if (has(RankFault::dropped_graphs_kept)) leaked_graphs_.push_back(std::move(found->second));
+  graphs_.erase(found);
 }
 
 void Rank::run_update() {

@@ -19,6 +19,7 @@
 #include "sim/event_log.hpp"
 #include "sim/frame.hpp"
 #include "sim/ledger.hpp"
+#include "sim/rank_fault.hpp"
 #include "sim/tape.hpp"
 
 namespace remat {
@@ -53,6 +54,7 @@ struct RankOptions {
   bool dw_counts_once = true;
   /// Each micro-batch has input tensors of its own; otherwise all share what the program names.
   bool inputs_per_microbatch = false;
+  RankFault fault = RankFault::none;
 };
 
 /// One rank at work: runs the program's forwards and their backwards under a protocol, op by op,
@@ -144,6 +146,7 @@ class Rank : private SlotOwner {
   };
 
   // rank.cpp
+  bool has(RankFault fault) const { return options_.fault == fault; }
   Flow fail(std::string_view code, std::string_view type, std::string message);
   void release(SavedSlot& slot) override;
   const ProgramValue& value_of(ValueId id) const { return program_->values[id]; }
@@ -181,6 +184,10 @@ class Rank : private SlotOwner {
   bool writes_a_part(const OpStatement& op) const;
   Flow serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs, bool& served);
   void remember(Walk& walk, const OpStatement& op, const std::vector<Tensor>& outputs);
+  /// Where the cache keeps the op's calls.
+  std::string_view queue_of(const OpStatement& op) const;
+  /// The policy's answer for a call, `call` others of it having come before.
+  bool keeps(const OpStatement& op, std::size_t call) const;
   void make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves);
   Edge edge_to(Walk& walk, ValueId input);
   Ring draw();
@@ -200,6 +207,8 @@ class Rank : private SlotOwner {
   Flow unpack_kept(SavedSlot& slot, Tensor& tensor);
   Flow unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
   Flow replay(std::uint32_t index, const ReplayKey& key);
+  ReplaySession& session_of(CheckpointFrame& frame, const ReplayKey& key) const;
+  std::int64_t forward_packs(const CheckpointFrame& frame) const;
   Flow fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vector<Tensor>& inputs);
   Flow check_captured(const CheckpointFrame& frame, const RegionBegin& region);
   Flow run_replay_body(std::uint32_t index, const ReplayKey& key, std::vector<Tensor> inputs);
@@ -249,6 +258,8 @@ class Rank : private SlotOwner {
 
   const Program* program_;
   const Protocol* protocol_;
+  FrameRules frame_rules_;
+  CacheRules cache_rules_;
   RankOptions options_;
   EventLog* log_;
   Ledger ledger_;
@@ -259,6 +270,7 @@ class Rank : private SlotOwner {
   std::map<std::int64_t, Gradient> leaf_grads_;  // like leaves_
   std::optional<std::int64_t> microbatch_;       // that is worked on
   std::map<std::int64_t, Graph> graphs_;         // by micro-batch; none: -1
+  std::vector<Graph> leaked_graphs_;             // of RankFault::dropped_graphs_kept
   std::vector<std::unique_ptr<CheckpointFrame>> frames_;
   std::vector<std::uint32_t> free_frames_;
   std::map<std::string, std::int64_t, std::less<>> invocations_;  // by region

@@ -268,7 +268,7 @@ void Rank::send(GraphTask& task, const Edge& edge, Gradient gradient) {
 }
 
 void Rank::add_gradient(std::optional<Gradient>& to, Gradient gradient) {
-  if (!to) {
+  if (!to || has(RankFault::gradients_overwritten)) {
     to = std::move(gradient);
     return;
   }

@@ -163,6 +163,7 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
   for (std::uint32_t j = 0; j < region.outputs.size(); ++j) {
     Variable* variable = find(walk, region.outputs[j]);
     if (variable == nullptr) continue;
+    if (value_of(region.outputs[j]).in_container && !frame_rules_.tracks_nested_outputs) continue;
     variable->node = ref.shared();
     variable->output = j;
   }
@@ -187,8 +188,9 @@ Flow Rank::pack(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
     return Flow::done;
   }
   slot.where = SavedSlot::Where::kept;
-  slot.kept =
-      tensor.shared_as(slot.is_region_input ? OwnerClass::region_input : OwnerClass::outer_saved);
+  const OwnerClass owner =
+      slot.is_region_input ? OwnerClass::region_input : OwnerClass::outer_saved;
+  slot.kept = tensor.shared_as(has(RankFault::saves_without_owning) ? OwnerClass::nobody : owner);
   slot.version = ledger_.version(slot.kept.hold.storage());
   slot.number = next_plain_slot_++;
   if (log_->is_on()) {
@@ -201,7 +203,7 @@ Flow Rank::pack(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
 /// A replay packs: the tensor goes where forward's holder of the same place can find it.
 Flow Rank::refill(Walk& walk, Tensor tensor, SavedSlot& slot) {
   CheckpointFrame& frame = *frames_[walk.frame];
-  ReplaySession& session = frame.session(walk.key);
+  ReplaySession& session = session_of(frame, walk.key);
   // The replay's own graph keeps it too, until the replay is over.
   slot.where = SavedSlot::Where::kept;
   slot.kept = tensor.shared_as(OwnerClass::replay_tmp);
@@ -209,7 +211,7 @@ Flow Rank::refill(Walk& walk, Tensor tensor, SavedSlot& slot) {
   const PackState state{.early_stop = frame.early_stop,
                         .forward_done = frame.forward_done,
                         .index = session.n_packed,
-                        .n_forward = static_cast<std::int64_t>(frame.holders.size())};
+                        .n_forward = forward_packs(frame)};
   const PackDecision decision = protocol_->pack(state);
   ++session.n_packed;
   if (decision == PackDecision::pass) {
@@ -232,12 +234,14 @@ Flow Rank::refill(Walk& walk, Tensor tensor, SavedSlot& slot) {
         packed.layout.dtype == now.layout.dtype && packed.layout.shape == now.layout.shape;
     if (protocol_->checks_values()) session.metadata_equal &= holder.element == element_of(tensor);
     if (session.slots.size() < frame.holders.size()) session.slots.resize(frame.holders.size());
-    Refilled& filled = session.slots[index];
+    const bool swaps = has(RankFault::neighbours_swapped) && (index ^ 1U) < session.slots.size();
+    Refilled& filled = session.slots[swaps ? index ^ 1U : index];
     filled.version = slot.version;
     filled.filled = true;
     filled.tensor = std::move(tensor);
   }
-  if (decision != PackDecision::store_and_stop) return Flow::done;
+  if (decision != PackDecision::store_and_stop || has(RankFault::early_stop_ignored))
+    return Flow::done;
   log_->early_stop(frame.number, walk.key, session.n_packed, state.n_forward);
   return Flow::stopped;
 }

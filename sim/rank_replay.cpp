@@ -48,7 +48,7 @@ Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) 
                             region_of(frame.forward, frame.begin).name, what));
   };
   for (;;) {
-    const ReplaySession& session = frame.session(key);
+    const ReplaySession& session = session_of(frame, key);
     const Refilled* filled =
         slot.index < session.slots.size() ? &session.slots[slot.index] : nullptr;
     const SlotState state{.replayed = session.replayed,
@@ -67,7 +67,7 @@ Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) 
     }
     break;
   }
-  Refilled& filled = frame.session(key).slots[slot.index];
+  Refilled& filled = session_of(frame, key).slots[slot.index];
   const std::uint32_t now = ledger_.version(filled.tensor.hold.storage());
   if (now != filled.version && protocol_->checks_version_of(KeptThing::refilled)) {
     return refuse("E-SLOT-STALE", fmt::format("it was overwritten after the replay filled it "
@@ -75,7 +75,8 @@ Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) 
                                               filled.version, now));
   }
   filled.handed_out = true;
-  tensor = std::move(filled.tensor);
+  tensor = frame_rules_.releases_when_read ? std::move(filled.tensor)
+                                           : filled.tensor.shared_as(OwnerClass::recomputed);
   log_->unpack(name, frame.number, key, true, shown(tensor, true));
   return Flow::done;
 }
@@ -87,9 +88,18 @@ Flow Rank::replay(std::uint32_t index, const ReplayKey& key) {
   if (const Flow flow = fetch_inputs(frame, key, inputs); flow != Flow::done) return flow;
   const Flow flow = run_replay_body(index, key, std::move(inputs));
   if (flow == Flow::failed) return flow;
-  ReplaySession& session = frame.session(key);
+  ReplaySession& session = session_of(frame, key);
   session.replayed = true;
   return judge_replay(frame, session);
+}
+
+ReplaySession& Rank::session_of(CheckpointFrame& frame, const ReplayKey& key) const {
+  return frame.session(frame_rules_.replays_each_session ? key : ReplayKey{});
+}
+
+/// What a replay's packs are held against.
+std::int64_t Rank::forward_packs(const CheckpointFrame& frame) const {
+  return frame_rules_.counts_dead_holders ? std::ssize(frame.holders) : frame.n_alive;
 }
 
 Flow Rank::fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vector<Tensor>& inputs) {
@@ -170,7 +180,8 @@ Flow Rank::run_bracketed(Walk& walk, const ReplayBracket& bracket) {
   log_->set_phase(Phase::replay);
   log_->unit_begin(bracket.frame, true, true, is_reentrant, bracket.key);
   ledger_.begin_peak();
-  const bool restores = region.preserves_rng && options_.preserves_rng;
+  const bool restores =
+      region.preserves_rng && options_.preserves_rng && !has(RankFault::generator_not_set);
   const auto set_generator = [&](std::int64_t position) {
     if (!restores || rng_position_ == position) return;
     rng_position_ = position;
@@ -192,7 +203,7 @@ Flow Rank::run_bracketed(Walk& walk, const ReplayBracket& bracket) {
 }
 
 Flow Rank::judge_replay(CheckpointFrame& frame, const ReplaySession& session) {
-  const ReplayEnd end{.n_forward = static_cast<std::int64_t>(frame.holders.size()),
+  const ReplayEnd end{.n_forward = forward_packs(frame),
                       .n_replay = session.n_packed,
                       .metadata_equal = session.metadata_equal,
                       .surplus_passed = session.surplus_passed};

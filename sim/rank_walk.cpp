@@ -22,6 +22,12 @@ bool covers(const Program& program, ValueId value) {
   return element_bytes_of(target.layout) >= program.buffers[target.buffer].bytes;
 }
 
+template <typename Map>
+typename Map::mapped_type& found_or_added(Map& map, std::string_view key) {
+  const auto found = map.find(key);
+  return found != map.end() ? found->second : map[std::string(key)];
+}
+
 /// A selective policy is not asked about detach: it is the cache's own (observed-torch.md §2).
 bool is_cacheable(const OpStatement& op) {
   return op.kind->name != "detach";
@@ -221,17 +227,30 @@ bool Rank::writes_a_part(const OpStatement& op) const {
   return op.writes && !covers(*program_, op.outputs.front());
 }
 
+std::string_view Rank::queue_of(const OpStatement& op) const {
+  return cache_rules_.has_queue_per_op ? std::string_view(op.name) : std::string_view();
+}
+
+bool Rank::keeps(const OpStatement& op, std::size_t call) const {
+  return protocol_->keeps({.wanted = op.kept,
+                           .writes = op.writes.has_value(),
+                           .call = static_cast<std::int64_t>(call)});
+}
+
 /// A replay meets an op: is it served from the policy's cache?
 Flow Rank::serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs, bool& served) {
   if (!walk.serves) return Flow::done;
   CheckpointFrame& frame = *frames_[*walk.cache_of];
-  const std::size_t call = walk.op_calls[op.name]++;
-  const auto found = frame.cache.find(op.name);
+  const auto found = frame.cache.find(queue_of(op));
+  std::size_t call = found_or_added(walk.op_calls, queue_of(op))++;
+  if (!cache_rules_.restarts_counters && found != frame.cache.end()) call += found->second.size();
   CacheEntry* entry =
       found == frame.cache.end() || call >= found->second.size() ? nullptr : &found->second[call];
   CacheState state{.exists = entry != nullptr};
   if (entry != nullptr) {
     state.kept = entry->kept;
+    if (cache_rules_.asks_policy_again)
+      state.kept = state.kept && keeps(op, call + found->second.size());
     state.consumed = entry->consumed;
     for (std::size_t i = 0; i < entry->outputs.size(); ++i) {
       const std::uint32_t storage = entry->outputs[i].hold.storage();
@@ -265,6 +284,8 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs
   }
   log_->sac_hit(frame.number, op.name, static_cast<std::int64_t>(call), ids);
   entry->outputs.clear();
+  // The code goes on with the tensor that it has, whatever an op that should have written it gave.
+  if (op.writes) outputs[0] = tensor_of(walk, *op.writes, walk.owner);
   // The op that was not run would have drawn: later draws are to be forward's.
   if (op.kind->draws && protocol_->restores_generator_after_served()) {
     rng_position_ = entry->rng_after;
@@ -276,20 +297,20 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs
 /// Forward ran an op under a selective policy: what does it keep?
 void Rank::remember(Walk& walk, const OpStatement& op, const std::vector<Tensor>& outputs) {
   CheckpointFrame& frame = *frames_[*walk.cache_of];
-  std::vector<CacheEntry>& calls = frame.cache[op.name];
+  std::vector<CacheEntry>& calls = found_or_added(frame.cache, queue_of(op));
+  const bool kept = keeps(op, calls.size());
   CacheEntry& entry = calls.emplace_back();
-  entry.kept = op.kept;
+  entry.kept = kept;
   entry.rng_after = rng_position_;
   std::vector<std::int64_t> ids;
   ids.reserve(outputs.size());
   for (const Tensor& output : outputs) {
     ids.push_back(output.id);
-    if (!op.kept) continue;
+    if (!kept) continue;
     entry.outputs.push_back(output.shared_as(OwnerClass::sac_cache));
     entry.versions.push_back(ledger_.version(output.hold.storage()));
   }
-  log_->sac_decide(frame.number, op.name, static_cast<std::int64_t>(calls.size()) - 1, op.kept,
-                   ids);
+  log_->sac_decide(frame.number, op.name, static_cast<std::int64_t>(calls.size()) - 1, kept, ids);
 }
 
 Edge Rank::edge_to(Walk& walk, ValueId input) {

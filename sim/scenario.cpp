@@ -12,6 +12,7 @@
 #include "model/json_place.hpp"
 #include "model/program_json.hpp"
 #include "schedules/action_list.hpp"
+#include "sim/scenario_writer.hpp"
 #include "traces/byte_source.hpp"
 
 namespace remat {
@@ -23,7 +24,8 @@ constexpr std::int64_t actions_max = 10'000'000;  // of all steps
 
 void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& reading) {
   place.allow_only({"name", "early_stop", "compat", "determinism_check", "preserve_rng",
-                    "allow_cache_entry_mutation", "ambient_hooks", "dw_tasks", "keep"});
+                    "allow_cache_entry_mutation", "ambient_hooks", "dw_tasks", "keep",
+                    "keep_every"});
   scenario.protocol = place.at("name").text();
   if (make_protocol(scenario.protocol, {}) == nullptr) {
     std::string known;
@@ -38,6 +40,7 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
   if (const auto flag = place.find("allow_cache_entry_mutation"))
     options.allow_cache_entry_mutation = flag->boolean();
   if (const auto flag = place.find("ambient_hooks")) options.ambient_hooks = flag->boolean();
+  if (const auto every = place.find("keep_every")) options.keep_every = every->integer(0);
   if (const auto flag = place.find("preserve_rng")) scenario.rank.preserves_rng = flag->boolean();
   if (const auto compat = place.find("compat")) {
     const std::string name = compat->text();
@@ -230,9 +233,9 @@ void read_machine(const JsonPlace& place, Scenario& scenario, ProgramReading& re
 Scenario parse_scenario(const std::string& file, const std::string& text) {
   const JsonDocument document(file, text);
   const JsonPlace root(document);
-  root.allow_only({"format", "version", "name", "about", "program", "protocol", "schedule",
+  root.allow_only({"format", "version", "name", "about", "case", "program", "protocol", "schedule",
                    "machine", "steps", "seed"});
-  for (const char* key : {"name", "about"})
+  for (const char* key : {"name", "about", "case"})
     if (const auto words = root.find(key)) words->text();
   if (root.at("format").text() != "rematsim-scenario")
     root.at("format").fail("this is no scenario; expected \"rematsim-scenario\"");
@@ -256,8 +259,7 @@ Scenario parse_scenario(const std::string& file, const std::string& text) {
   scenario.rank.inputs_per_microbatch = true;
   const auto protocol = root.find("protocol");
   scenario.config_json =
-      fmt::format(R"({{"protocol":{},"seed":{}}})",
-                  protocol ? protocol->dumped() : R"({"name":"none"})", scenario.rank.seed);
+      config_json(protocol ? protocol->dumped() : R"({"name":"none"})", scenario.rank.seed);
   return scenario;
 }
 

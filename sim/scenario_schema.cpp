@@ -54,9 +54,10 @@ Json statement_schemas() {
   const Json names = list_of(text());
   const Json shape = list_of(integer(0));
   const Json body = reference("body");
-  const Json op_rest = {{"in", names},     {"out", names},    {"attrs", {{"type", "object"}}},
-                        {"keep", flag()},  {"dtype", text()}, {"shape", shape},
-                        {"stride", shape}, {"saves", names},  {"cost_ns", integer(0)}};
+  const Json op_rest = {
+      {"in", names},     {"out", names},         {"attrs", {{"type", "object"}}}, {"keep", flag()},
+      {"dtype", text()}, {"shape", shape},       {"shapes", list_of(shape)},      {"stride", shape},
+      {"saves", names},  {"cost_ns", integer(0)}};
   const auto op_like = [&](const char* key, const Json& kind) {
     Json properties = {{key, kind}};
     properties.update(op_rest);
@@ -67,6 +68,7 @@ Json statement_schemas() {
   in_place.erase("out");
   in_place.erase("dtype");
   in_place.erase("shape");
+  in_place.erase("shapes");
   const auto region = [&](const char* key) {
     return object({{key, text()},
                    {"in", names},
@@ -137,7 +139,8 @@ std::string scenario_schema() {
                                 {"allow_cache_entry_mutation", flag()},
                                 {"ambient_hooks", flag()},
                                 {"dw_tasks", one_of({"one", "per_group"})},
-                                {"keep", list_of(text())}},
+                                {"keep", list_of(text())},
+                                {"keep_every", integer(0)}},
                                {"name"});
   const Json machine = object({{"memory_bytes", integer(1)},
                                {"flops_per_second", integer(1)},
@@ -146,6 +149,7 @@ std::string scenario_schema() {
   Json schema = object({{"format", {{"const", "rematsim-scenario"}}},
                         {"version", {{"const", 1}}},
                         {"name", text()},
+                        {"case", text()},
                         {"about", text()},
                         {"program", program_schema()},
                         {"protocol", protocol},

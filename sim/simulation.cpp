@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "model/errors.hpp"
@@ -89,6 +90,7 @@ class Loop : private EventHandler {
       case PhaseStep::Kind::step_end:
         rank_.end_step();
         log_.step(false, step_++);
+        result.contributions_by_step.push_back(rank_.contributions().size());
         return Flow::done;
       case PhaseStep::Kind::forward: {
         const Flow flow = rank_.run_forward(step.forward, step.microbatch);
@@ -117,10 +119,11 @@ class Loop : private EventHandler {
   std::int64_t step_ = 0;
 };
 
+using GradientsByLeaf = std::map<std::string, std::vector<std::uint64_t>>;
+
 /// The multiset of contributions to each leaf, as an `expect` has it: {"w":[…],…}.
-std::map<std::string, std::vector<std::uint64_t>> by_leaf(
-    const Program& program, const std::vector<Contribution>& contributions) {
-  std::map<std::string, std::vector<std::uint64_t>> sums;
+GradientsByLeaf by_leaf(const Program& program, std::span<const Contribution> contributions) {
+  GradientsByLeaf sums;
   for (const Contribution& contribution : contributions)
     sums[program.values[contribution.leaf].name].push_back(contribution.value.value());
   for (auto& [name, values] : sums)
@@ -128,8 +131,8 @@ std::map<std::string, std::vector<std::uint64_t>> by_leaf(
   return sums;
 }
 
-std::string expect_json(const std::map<std::string, std::vector<std::uint64_t>>& gradients) {
-  std::string json = "{\"gradients\":{";
+std::string gradients_json(const GradientsByLeaf& gradients) {
+  std::string json = "{";
   for (const auto& [name, values] : gradients) {
     if (json.back() != '{') json += ",";
     json += nlohmann::json(name).dump() + ":[";
@@ -137,13 +140,40 @@ std::string expect_json(const std::map<std::string, std::vector<std::uint64_t>>&
       json += (json.back() == '[' ? "" : ",") + std::to_string(value);
     json += "]";
   }
-  return json + "}}";
+  return json + "}";
 }
 
-bool has_one_step(const PhaseOrder& order) {
-  return std::count_if(order.begin(), order.end(), [](const PhaseStep& step) {
-           return step.kind == PhaseStep::Kind::step_begin;
-         }) <= 1;
+/// A header's `expect`. Each part of it is a promise about every step.
+std::string expect_json(const Expectation& expected,
+                        const std::optional<GradientsByLeaf>& gradients) {
+  std::string json;
+  if (gradients) json += ",\"gradients\":" + gradients_json(*gradients);
+  for (const auto& [name, count] : expected.op_counts) {
+    json += &expected.op_counts.front().first == &name ? ",\"op_counts\":{" : ",";
+    json += nlohmann::json(name).dump() + ":" + std::to_string(count);
+  }
+  if (!expected.op_counts.empty()) json += "}";
+  if (expected.peak_bytes) json += ",\"peak_bytes\":" + std::to_string(*expected.peak_bytes);
+  if (expected.resident_bytes)
+    json += ",\"resident_bytes\":" + std::to_string(*expected.resident_bytes);
+  if (json.empty()) return "{}";
+  json.front() = '{';
+  return json + "}";
+}
+
+/// The gradients of one step, where all steps have the same.
+std::optional<GradientsByLeaf> of_every_step(const Program& program,
+                                             const SimulationResult& reference) {
+  std::optional<GradientsByLeaf> of_first;
+  std::size_t begin = 0;
+  for (const std::size_t end : reference.contributions_by_step) {
+    const std::span<const Contribution> all(reference.contributions);
+    GradientsByLeaf of_step = by_leaf(program, all.subspan(begin, end - begin));
+    if (of_first && *of_first != of_step) return std::nullopt;
+    of_first = std::move(of_step);
+    begin = end;
+  }
+  return of_first;
 }
 
 }  // namespace
@@ -167,14 +197,15 @@ SimulationResult simulate(const Simulation& simulation, Trace& trace) {
   Simulation plain_run = simulation;
   plain_run.order = &whole;
   const SimulationResult reference = Loop(plain_run, *plain, nullptr).run();
-  const auto expected = by_leaf(*simulation.program, reference.contributions);
-  // One list of gradients is all that `expect` has room for: with several steps each has its own.
-  const bool tells = !reference.error && has_one_step(*simulation.order);
+  std::optional<GradientsByLeaf> gradients;
+  if (!reference.error) gradients = of_every_step(*simulation.program, reference);
   Loop loop(simulation, *protocol, &trace);
-  loop.begin(tells ? expect_json(expected) : "{}");
+  loop.begin(expect_json(simulation.expectation, gradients));
   SimulationResult result = loop.run();
-  if (!reference.error && !result.error)
-    result.gradients_match = by_leaf(*simulation.program, result.contributions) == expected;
+  if (!reference.error && !result.error) {
+    result.gradients_match = by_leaf(*simulation.program, result.contributions) ==
+                             by_leaf(*simulation.program, reference.contributions);
+  }
   return result;
 }
 
@@ -184,7 +215,8 @@ Simulation simulation_of(const Scenario& scenario) {
           .protocol = scenario.protocol,
           .options = scenario.options,
           .rank = scenario.rank,
-          .config_json = scenario.config_json};
+          .config_json = scenario.config_json,
+          .expectation = {}};
 }
 
 bool fits_memory(const Scenario& scenario, const SimulationResult& result) {

@@ -9,6 +9,7 @@
 #include "model/phase_order.hpp"
 #include "model/program.hpp"
 #include "schedules/registry.hpp"
+#include "sim/expectation.hpp"
 #include "sim/rank.hpp"
 #include "sim/scenario.hpp"
 #include "traces/trace.hpp"
@@ -23,6 +24,7 @@ struct Simulation {
   ProtocolOptions options;
   RankOptions rank;
   std::string config_json = "{}";  // of the trace's header
+  Expectation expectation;         // likewise, beside the plain run's gradients
   /// So many events of the engine, each one phase of a rank, and no more.
   std::uint64_t events_max = UINT64_MAX;
 };
@@ -39,6 +41,7 @@ struct SimulationResult {
   std::int64_t replay_peak_bytes = 0;
   std::int64_t hook_calls = 0;
   std::vector<Contribution> contributions;  // gradients in the order in which they reached leaves
+  std::vector<std::size_t> contributions_by_step;  // how many there were at the end of each step
   /// The gradients are those of the run that checkpoints nothing; none where that one fails.
   std::optional<bool> gradients_match;
 };

@@ -26,8 +26,26 @@ UnpackDecision TorchProtocol::unpack(const SlotState& state) const {
 
 ReplayFault TorchProtocol::replay_ended(const ReplayEnd& end) const {
   if (!options_.determinism_check || end.surplus_passed) return ReplayFault::none;
+  if (has(ProtocolFault::saved_lists_unchecked)) return ReplayFault::none;
   if (end.n_forward != end.n_replay) return ReplayFault::count;
   return end.metadata_equal ? ReplayFault::none : ReplayFault::metadata;
+}
+
+FrameRules TorchProtocol::frame_rules() const {
+  return {.replays_each_session = !has(ProtocolFault::one_replay_for_all_sessions),
+          .counts_dead_holders = !has(ProtocolFault::live_holders_counted),
+          .releases_when_read = !has(ProtocolFault::refilled_kept),
+          .tracks_nested_outputs = is_strict() && !has(ProtocolFault::nested_outputs_lost)};
+}
+
+CacheRules TorchProtocol::cache_rules() const {
+  return {.has_queue_per_op = !has(ProtocolFault::one_cache_queue),
+          .restarts_counters = !has(ProtocolFault::cache_counters_run_on),
+          .asks_policy_again = has(ProtocolFault::policy_asked_again)};
+}
+
+bool TorchProtocol::restores_generator_after_served() const {
+  return is_strict() && !has(ProtocolFault::generator_left_after_served);
 }
 
 CacheDecision TorchProtocol::cached_op(const CacheState&) const {
@@ -40,8 +58,9 @@ bool TorchProtocol::checks_version_of(KeptThing thing) const {
     case KeptThing::region_input:
       return is_strict() || !options_.ambient_hooks;
     case KeptThing::captured:
+      return is_strict() && !has(ProtocolFault::captured_unchecked);
     case KeptThing::refilled:
-      return is_strict();
+      return is_strict() && !has(ProtocolFault::refilled_unchecked);
   }
   return true;
 }

@@ -19,16 +19,20 @@ class TorchProtocol : public Protocol {
   PackDecision pack(const PackState& state) const override;
   UnpackDecision unpack(const SlotState& state) const override;
   ReplayFault replay_ended(const ReplayEnd& end) const override;
+  FrameRules frame_rules() const override;
+  CacheRules cache_rules() const override;
+  bool keeps(const KeepRequest&) const override { return false; }
   bool serves_kept_ops() const override { return false; }
   CacheDecision cached_op(const CacheState& state) const override;
   bool checks_version_of(KeptThing thing) const override;
   bool checks_values() const override { return is_strict(); }
   bool refuses_lost_gradients() const override { return is_strict(); }
-  bool restores_generator_after_served() const override { return is_strict(); }
+  bool restores_generator_after_served() const override;
 
  protected:
   const ProtocolOptions& options() const { return options_; }
   bool is_strict() const { return options_.compat == Compat::strict; }
+  bool has(ProtocolFault fault) const { return options_.fault == fault; }
 
  private:
   ProtocolOptions options_;

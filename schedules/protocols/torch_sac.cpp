@@ -2,6 +2,13 @@
 
 namespace remat {
 
+/// Keeping what a mutating op returns would leave out its write.
+bool TorchSacProtocol::keeps(const KeepRequest& request) const {
+  if (request.writes && !has(ProtocolFault::mutating_ops_kept)) return false;
+  const std::int64_t every = options().keep_every;
+  return request.wanted && (every == 0 || request.call % every == 0);
+}
+
 CacheDecision TorchSacProtocol::cached_op(const CacheState& state) const {
   if (!state.exists) return CacheDecision::no_entry;
   if (!state.kept) return CacheDecision::run;

@@ -10,6 +10,7 @@ class TorchSacProtocol : public TorchProtocol {
  public:
   using TorchProtocol::TorchProtocol;
   std::string_view name() const override { return "torch-sac"; }
+  bool keeps(const KeepRequest& request) const override;
   bool serves_kept_ops() const override { return true; }
   CacheDecision cached_op(const CacheState& state) const override;
 };

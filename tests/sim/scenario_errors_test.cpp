@@ -96,8 +96,8 @@ TEST_CASE("a scenario says what it is", "[sim]") {
           {"{\"format\": \"rematsim-scenario\", \"version\": 1}",
            "1: 'program' is missing; expected it here (at /)"},
           {"{\"format\": \"rematsim-scenario\", \"version\": 1,\n\"programme\": {}}",
-           "2: unknown key 'programme'; expected one of format, version, name, about, program, "
-           "protocol, schedule, machine, steps, seed (at /programme)"},
+           "2: unknown key 'programme'; expected one of format, version, name, about, case, "
+           "program, protocol, schedule, machine, steps, seed (at /programme)"},
       },
       "", "");
 }
@@ -170,9 +170,10 @@ TEST_CASE("an op has a known kind and tensors that go together", "[sim]") {
       {R"({"op": "sin", "in": ["x"], "out": [""]})",
        "5: an empty name; expected one that a statement can use (at /program/stages/0/0/out/0)"},
       {R"({"op": "sin", "in": ["x"], "out": ["y"], "output": 1})",
-       "5: unknown key 'output'; expected one of op, in, out, attrs, keep, dtype, shape, stride, "
-       "saves, "
-       "cost_ns (at /program/stages/0/0/output)"},
+       "5: unknown key 'output'; expected one of op, in, out, attrs, keep, dtype, shape, shapes, "
+       "stride, saves, cost_ns (at /program/stages/0/0/output)"},
+      {R"({"op": "dropout", "in": ["x"], "out": ["y", "m"], "shapes": [[4]]})",
+       "5: 1 shapes; expected one for each output (at /program/stages/0/0/shapes)"},
       {R"({"op": ["sin"], "in": ["x"], "out": ["y"]})",
        "5: this is array; expected a text (at /program/stages/0/0/op)"},
       {R"({"op": "sin", "in": ["x"], "out": ["y"], "saves": ["w"]})",

@@ -1,0 +1,216 @@
+#include "model/program_writer.hpp"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/errors.hpp"
+#include "model/op_saves.hpp"
+
+namespace remat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class ProgramWriter {
+ public:
+  explicit ProgramWriter(const Program& program)
+      : program_(&program), forward_(&program.forwards.front()) {
+    name_all();
+  }
+
+  Json written() {
+    Json json;
+    json["inputs"] = leaves(BufferRole::input);
+    json["params"] = leaves(BufferRole::param);
+    json["stages"] = Json::array({body(0, forward_->statements.size())});
+    if (forward_->root) json["loss"] = name(*forward_->root);
+    return json;
+  }
+
+ private:
+  const ProgramValue& value(ValueId id) const { return program_->values[id]; }
+  BufferRole role_of(ValueId id) const { return program_->buffers[value(id).buffer].role; }
+
+  /// One name for a tensor however often it is written, and none for two tensors.
+  void name_all() {
+    std::map<std::pair<std::uint32_t, std::string>, std::string> given;
+    std::set<std::string> taken;
+    for (std::uint32_t i = 0; i < program_->values.size(); ++i) {
+      const ProgramValue& named = value(ValueId(i));
+      const auto [known, is_new] =
+          given.try_emplace({named.buffer.index(), named.name}, named.name);
+      if (is_new && taken.count(named.name) != 0)
+        known->second = named.name + "_" + std::to_string(i);
+      taken.insert(known->second);
+      names_.push_back(known->second);
+    }
+    for (const Statement& statement : forward_->statements) {
+      // A replay's branch calls another tensor what forward called its own.
+      if (const auto* bind = std::get_if<Bind>(&statement))
+        names_[bind->from.index()] = names_[bind->to.index()];
+    }
+  }
+
+  std::string name(ValueId id) const {
+    const auto inside = containers_.find(names_[id.index()]);
+    return inside == containers_.end() ? names_[id.index()] : inside->second;
+  }
+  Json names(const std::vector<ValueId>& values) const {
+    Json list = Json::array();
+    for (const ValueId id : values)
+      list.push_back(name(id));
+    return list;
+  }
+
+  Json leaves(BufferRole role) const {
+    Json json = Json::object();
+    for (std::uint32_t i = 0; i < program_->values.size(); ++i) {
+      const ProgramValue& leaf = value(ValueId(i));
+      if (role_of(ValueId(i)) != role || json.contains(names_[i])) continue;
+      json[names_[i]] = {{"dtype", leaf.layout.dtype},
+                         {"shape", leaf.layout.shape},
+                         {"requires_grad", leaf.requires_grad}};
+    }
+    return json;
+  }
+
+  Json body(std::size_t begin, std::size_t end) {
+    Json list = Json::array();
+    for (std::size_t at = begin; at < end; ++at)
+      at = write(at, list);
+    return list;
+  }
+
+  /// Appends the statement; where it ends.
+  std::size_t write(std::size_t at, Json& list) {
+    const Statement& statement = forward_->statements[at];
+    if (const auto* op = std::get_if<OpStatement>(&statement)) {
+      list.push_back(written_op(*op));
+    } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
+      write_region(at, *region, list);
+      return region->end;
+    } else if (const auto* effect = std::get_if<SideEffect>(&statement)) {
+      list.push_back({{"side_effect", effect->name}});
+    } else if (const auto* raise = std::get_if<Raise>(&statement)) {
+      list.push_back({{"raise", raise->type}, {"in", runs_of(raise->runs)}});
+    } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
+      list.push_back({{"branch", branch->in_replay ? "replay" : "forward"},
+                      {"body", body(at + 1, branch->end)}});
+      return branch->end - 1;
+    } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
+      list.push_back({{"no_grad", body(at + 1, off->end)}});
+      return off->end - 1;
+    }
+    return at;  // Release and Bind follow from the rest
+  }
+
+  static const char* runs_of(Raise::Runs runs) {
+    switch (runs) {
+      case Raise::Runs::always:
+        return "always";
+      case Raise::Runs::forward:
+        return "forward";
+      case Raise::Runs::replay:
+        return "replay";
+    }
+    return "";
+  }
+
+  Json written_op(const OpStatement& op) const {
+    if (op.by_caller) return {{"update", name(op.inputs.front())}};
+    Json json;
+    const bool is_view = op.kind->makes_view && !op.writes && !op.inputs.empty();
+    json[op.writes ? "in_place" : is_view ? "view" : op.kind->draws ? "random" : "op"] = op.name;
+    json["in"] = names(op.inputs);
+    if (!op.writes) json["out"] = names(op.outputs);
+    if (is_view) {
+      const TensorLayout& layout = value(op.outputs.front()).layout;
+      json.update({{"shape", layout.shape}, {"stride", layout.stride}, {"offset", layout.offset}});
+      return json;
+    }
+    if (!op.writes) write_layouts(op, json);
+    if (op.kept) json["keep"] = true;
+    write_saves(op, json);
+    json["cost_ns"] = op.cost.ns;
+    return json;
+  }
+
+  void write_layouts(const OpStatement& op, Json& json) const {
+    Json shapes = Json::array();
+    for (const ValueId output : op.outputs)
+      shapes.push_back(value(output).layout.shape);
+    const TensorLayout& first = value(op.outputs.front()).layout;
+    json["dtype"] = first.dtype;
+    if (op.outputs.size() == 1) {
+      json["shape"] = first.shape;
+      if (first.stride != dense_strides(first.shape)) json["stride"] = first.stride;
+    } else {
+      json["shapes"] = shapes;
+    }
+  }
+
+  /// What an op saves is told where it is not what its kind saves.
+  void write_saves(const OpStatement& op, Json& json) const {
+    if (!op.makes_node) return;
+    const auto saved = [](const Save& save) { return save.copy_of.value_or(save.value); };
+    const std::vector<Save> by_kind = saves_by_table(*program_, op);
+    const bool is_own =
+        !std::equal(op.saves.begin(), op.saves.end(), by_kind.begin(), by_kind.end(),
+                    [&](const Save& a, const Save& b) { return saved(a) == saved(b); });
+    if (!is_own) return;
+    json["saves"] = Json::array();
+    for (const Save& save : op.saves)
+      json["saves"].push_back(name(saved(save)));
+  }
+
+  void write_region(std::size_t at, const RegionBegin& region, Json& list) {
+    const bool is_checkpoint = region.kind == RegionKind::checkpointed;
+    const auto outside = containers_;
+    if (is_checkpoint) hide(region.captured, list);
+    Json json;
+    json[is_checkpoint ? "checkpoint" : "unit"] = region.name;
+    json["in"] = names(region.inputs);
+    if (region.reentrant) json["reentrant"] = true;
+    if (!region.early_stop) json["early_stop"] = false;
+    if (!region.preserves_rng) json["preserve_rng"] = false;
+    Json statements = body(at + 1, region.end);
+    containers_ = outside;
+    std::vector<ValueId> nested;
+    for (const ValueId output : region.outputs)
+      if (is_checkpoint && value(output).in_container) nested.push_back(output);
+    hide(nested, statements);
+    json["body"] = std::move(statements);
+    list.push_back(std::move(json));
+  }
+
+  /// Puts the tensors in a container; from here on they are known by their place in it.
+  void hide(const std::vector<ValueId>& values, Json& list) {
+    if (values.empty()) return;
+    const std::string container = "box" + std::to_string(n_containers_++);
+    list.push_back({{"container", container}, {"in", names(values)}});
+    for (const ValueId id : values) {
+      const std::string inside = container + "." + name(id);
+      containers_[names_[id.index()]] = inside;
+    }
+  }
+
+  const Program* program_;
+  const Forward* forward_;
+  std::vector<std::string> names_;                 // by value
+  std::map<std::string, std::string> containers_;  // name → what it is called inside a container
+  std::size_t n_containers_ = 0;
+};
+
+}  // namespace
+
+nlohmann::ordered_json program_json(const Program& program) {
+  REMAT_INVARIANT(program.forwards.size() == 1);
+  return ProgramWriter(program).written();
+}
+
+}  // namespace remat

@@ -1,0 +1,84 @@
+#include "properties/body_generator.hpp"
+
+// What a negative edit puts in the body of a region.
+
+namespace remat {
+
+/// Forward makes a tensor with one op, a replay the tensor of that name with another.
+void BodyGenerator::write_bound(std::string_view in_forward, std::string_view in_replay,
+                                bool same_layout) {
+  const ValueId last = builder_->since_write(pool_.back());
+  const std::size_t forward = builder_->begin_branch(false);
+  const TensorLayout layout = prime_layout();
+  const ValueId made = builder_->op({&op_kind_named(in_forward), {last}}, {{layout}})[0];
+  builder_->end_branch(forward);
+  const std::size_t replay = builder_->begin_branch(true);
+  const ValueId other = builder_->op({&op_kind_named(in_replay), {last}},
+                                     {{same_layout ? layout : prime_layout()}})[0];
+  builder_->bind(other, made);
+  builder_->end_branch(replay);
+  pool_.push_back(made);
+  fixed_.insert(builder_->value(made).buffer.index());
+}
+
+void BodyGenerator::write_edit() {
+  const ValueId last = builder_->since_write(pool_.back());
+  switch (made_->edit) {
+    case Edit::raise_in_forward:
+    case Edit::raise_in_replay:
+      builder_->raise("builtins.ValueError",
+                      has(Edit::raise_in_replay) ? Raise::Runs::replay : Raise::Runs::forward);
+      write_op("tanh", {last});
+      return;
+    case Edit::parameter_written:
+      write_op("mul", {last, params_.front()});
+      read_param_ = params_.front();
+      return;
+    case Edit::fewer_saves:
+    case Edit::more_saves:
+    case Edit::op_without_entry: {
+      const std::size_t begin = builder_->begin_branch(!has(Edit::fewer_saves));
+      builder_->op({&op_kind_named("abs"), {last}}, {{prime_layout()}});  // no other op is one
+      builder_->end_branch(begin);
+      write_op("tanh", {last});
+      return;
+    }
+    case Edit::other_path:
+      write_bound("sin", "cos", true);
+      write_op("tanh", {pool_.back()});
+      return;
+    case Edit::other_layout:
+      write_bound("neg", "neg", false);
+      write_op("sin", {pool_.back()});
+      return;
+    case Edit::stale_slot:
+    case Edit::kept_output_written: {
+      const bool is_kept = has(Edit::kept_output_written);
+      const ValueId saved = write_op("tanh", {last}, 1, is_kept);
+      write_op("mul", {saved, saved}, 1, false);
+      // Past autograd's own check, which would raise in plain code.
+      const std::size_t begin = builder_->begin_no_grad();
+      builder_->in_place({&op_kind_named("scale"), {saved}});
+      builder_->end_no_grad(begin);
+      refresh_pool();
+      return;
+    }
+    case Edit::none:
+    case Edit::backward_twice:
+    case Edit::argument_written:
+    case Edit::hidden_argument_written:
+    case Edit::fewer_saves_unchecked:
+    case Edit::selective_twice:
+    case Edit::group_twice:
+    case Edit::captured_by_reentrant:
+    case Edit::partial_through_reentrant:
+      return;
+  }
+}
+
+/// What stands at the region's end: its last save has no counterpart in a replay.
+void BodyGenerator::write_last_edit() {
+  if (has(Edit::fewer_saves_unchecked)) write_bound("tanh", "scale", true);
+}
+
+}  // namespace remat

@@ -1,0 +1,134 @@
+#include "properties/expectation.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "properties/reference_backward.hpp"
+
+namespace remat {
+namespace {
+
+using Counts = std::map<std::string_view, std::int64_t>;
+
+std::string_view name_at(const Program& program, std::size_t statement) {
+  const Statement& at = program.forwards.front().statements[statement];
+  if (const auto* op = std::get_if<OpStatement>(&at)) return op->name;
+  return std::get<SideEffect>(at).name;
+}
+
+/// Walks the order of phases with the graphs that are alive.
+class OrderWalk {
+ public:
+  OrderWalk(const Scenario& scenario, const ReferenceForward& forward)
+      : scenario_(&scenario), forward_(&forward) {}
+
+  Expectation walked() {
+    find_last_uses();
+    const PhaseOrder& order = scenario_->order;
+    for (std::size_t at = 0; at < order.size(); ++at)
+      observe(at, order[at]);
+    Expectation expectation;
+    expectation.peak_bytes = peak_;
+    if (is_split_) return expectation;
+    expectation.resident_bytes = resident_max_;
+    if (counts_agree_) {
+      for (const auto& [name, n] : *step_counts_)
+        expectation.op_counts.emplace_back(name, n);
+    }
+    return expectation;
+  }
+
+ private:
+  void find_last_uses() {
+    const PhaseOrder& order = scenario_->order;
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      if (order[at].kind == PhaseStep::Kind::step_begin) {
+        last_use_.emplace_back();
+      } else if (order[at].kind != PhaseStep::Kind::forward && order[at].microbatch) {
+        last_use_.back()[*order[at].microbatch] = at;
+      }
+    }
+  }
+
+  std::int64_t alive() const {
+    std::int64_t bytes = 0;
+    for (const auto& [microbatch, kept] : graphs_)
+      bytes += kept;
+    return bytes;
+  }
+
+  void count(const std::vector<std::size_t>& ran) {
+    for (const std::size_t statement : ran)
+      ++counts_[name_at(scenario_->program, statement)];
+  }
+
+  void observe(std::size_t at, const PhaseStep& step) {
+    const std::int64_t microbatch = step.microbatch.value_or(0);
+    switch (step.kind) {
+      case PhaseStep::Kind::step_begin:
+        counts_.clear();
+        ++step_;
+        return;
+      case PhaseStep::Kind::step_end:
+        graphs_.clear();
+        resident_max_ = std::max(resident_max_, resident_);
+        end_step();
+        return;
+      case PhaseStep::Kind::update:
+        return;
+      case PhaseStep::Kind::forward:
+        graphs_.erase(microbatch);
+        peak_ = std::max(peak_, alive() + forward_->peak_bytes());
+        graphs_[microbatch] = forward_->resident_bytes();
+        resident_ = alive();
+        count(forward_->ran());
+        return;
+      case PhaseStep::Kind::backward:
+        peak_ = std::max(peak_, alive() + forward_->backward(step.wrt).peak_bytes);
+        count(forward_->backward(step.wrt).ran);
+        break;
+      case PhaseStep::Kind::dx:
+      case PhaseStep::Kind::dw:
+        // What dx leaves for dw stays until then: each micro-batch may hold all of its own.
+        is_split_ = true;
+        graphs_[microbatch] = forward_->resident_bytes() + forward_->bytes_of_all_gradients();
+        peak_ = std::max(peak_, alive());
+        break;
+    }
+    if (last_use_[step_ - 1][microbatch] == at) graphs_.erase(microbatch);
+  }
+
+  void end_step() {
+    if (!step_counts_) {
+      step_counts_ = counts_;
+    } else {
+      counts_agree_ &= *step_counts_ == counts_;
+    }
+  }
+
+  const Scenario* scenario_;
+  const ReferenceForward* forward_;
+  std::vector<std::map<std::int64_t, std::size_t>> last_use_;  // by step
+  std::size_t step_ = 0;
+  std::map<std::int64_t, std::int64_t> graphs_;  // micro-batch → bytes that its graph keeps
+  std::int64_t peak_ = 0;
+  std::int64_t resident_ = 0;
+  std::int64_t resident_max_ = 0;
+  bool is_split_ = false;
+  Counts counts_;
+  std::optional<Counts> step_counts_;
+  bool counts_agree_ = true;
+};
+
+}  // namespace
+
+Expectation expectation_of(const Scenario& scenario) {
+  const ReferenceForward forward(scenario.program, reference_rules(scenario));
+  return OrderWalk(scenario, forward).walked();
+}
+
+}  // namespace remat

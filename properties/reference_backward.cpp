@@ -1,0 +1,321 @@
+#include "properties/reference_backward.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+namespace remat {
+namespace {
+
+constexpr std::size_t no_frame = ReferenceGraph::no_frame;
+
+const std::vector<Statement>& statements_of(const Program& program) {
+  return program.forwards.front().statements;
+}
+
+std::vector<ValueId> roots_of(const Program& program) {
+  const std::optional<ValueId> root = program.forwards.front().root;
+  return root ? std::vector<ValueId>{*root} : std::vector<ValueId>{};
+}
+
+}  // namespace
+
+/// One graph task, node by node: gradients on their way, slots that a replay has filled.
+class BackwardWalk {
+ public:
+  BackwardWalk(const ReferenceForward& forward, const ReferenceGraph& graph, std::int64_t live,
+               ReferenceBackward& made)
+      : forward_(&forward), program_(forward.program_), graph_(&graph), live_(live), made_(&made) {}
+
+  void run(const std::vector<ValueId>& leaves) {
+    const std::vector<bool> runs = graph_->running(leaves);
+    arrived_.resize(graph_->nodes().size());
+    for (std::size_t i = 0; i < arrived_.size(); ++i)
+      arrived_[i].resize(n_outputs(graph_->nodes()[i]));
+    for (const ReferenceGraph::Edge& root : graph_->roots()) {
+      if (root.node != ReferenceGraph::none) send(root, new_gradient(bytes_of_output(root)));
+    }
+    for (std::size_t i = arrived_.size(); i-- > 0;) {
+      if (runs[i]) run_node(i, runs, leaves);
+      if (graph_->nodes()[i].is_reached) drop_arrived(i);
+    }
+  }
+
+ private:
+  using Gradient = std::optional<std::size_t>;  // an index into storages_
+
+  const ProgramValue& value(ValueId id) const { return program_->values[id]; }
+  std::int64_t bytes_of(ValueId id) const { return element_bytes_of(value(id).layout); }
+  const OpStatement* op_of(const ReferenceGraph::Node& node) const {
+    return std::get_if<OpStatement>(&statements_of(*program_)[node.statement]);
+  }
+  const std::vector<ValueId>& outputs_of(const ReferenceGraph::Node& node) const {
+    const OpStatement* op = op_of(node);
+    return op != nullptr ? op->outputs : forward_->region(node.statement).outputs;
+  }
+  const std::vector<ValueId>& inputs_of(const ReferenceGraph::Node& node) const {
+    const OpStatement* op = op_of(node);
+    return op != nullptr ? op->inputs : forward_->region(node.statement).inputs;
+  }
+  std::size_t n_outputs(const ReferenceGraph::Node& node) const { return outputs_of(node).size(); }
+  std::int64_t bytes_of_output(const ReferenceGraph::Edge& edge) const {
+    return bytes_of(outputs_of(graph_->nodes()[edge.node])[edge.output]);
+  }
+
+  void grow(std::int64_t bytes) {
+    live_ += bytes;
+    made_->peak_bytes = std::max(made_->peak_bytes, live_);
+  }
+  Gradient new_gradient(std::int64_t bytes) {
+    storages_.push_back({bytes, 1});
+    grow(bytes);
+    return storages_.size() - 1;
+  }
+  void drop(Gradient& gradient) {
+    if (gradient && --storages_[*gradient].n_holds == 0) live_ -= storages_[*gradient].bytes;
+    gradient.reset();
+  }
+  void drop_arrived(std::size_t node) {
+    for (Gradient& gradient : arrived_[node])
+      drop(gradient);
+  }
+
+  void send(const ReferenceGraph::Edge& edge, Gradient gradient) {
+    if (edge.node == ReferenceGraph::none && !is_captured(*edge.leaf)) {
+      drop(gradient);  // a leaf's: it has a role of its own and is not counted
+      return;
+    }
+    Gradient& to = edge.node == ReferenceGraph::none ? captured_[edge.leaf->index()]
+                                                     : arrived_[edge.node][edge.output];
+    if (!to) {
+      to = gradient;
+      return;
+    }
+    Gradient sum = new_gradient(storages_[*to].bytes);
+    drop(to);
+    drop(gradient);
+    to = sum;
+  }
+
+  void run_node(std::size_t at, const std::vector<bool>& runs, const std::vector<ValueId>& leaves) {
+    const ReferenceGraph::Node& node = graph_->nodes()[at];
+    const OpStatement* op = op_of(node);
+    if (op == nullptr) {
+      run_reentrant(node);
+    } else if (node.frame != no_frame && node.has_saves) {
+      ask(node.frame);
+    }
+    const bool passes_on = op != nullptr && op->kind->makes_view && op->outputs.size() == 1;
+    std::vector<std::pair<const ReferenceGraph::Edge*, Gradient>> made;
+    for (std::size_t i = 0; i < node.edges.size(); ++i) {
+      const ReferenceGraph::Edge& edge = node.edges[i];
+      const bool is_wanted =
+          edge.node != ReferenceGraph::none
+              ? runs[edge.node]
+              : edge.leaf && (leaves.empty() ||
+                              std::find(leaves.begin(), leaves.end(), *edge.leaf) != leaves.end());
+      if (!is_wanted || !any_arrived(at)) continue;
+      made.emplace_back(
+          &edge, passes_on ? shared(*arrived_[at][0]) : new_gradient(bytes_of(inputs_of(node)[i])));
+    }
+    if (op != nullptr && node.frame != no_frame) release_slots(node, *op);
+    for (const auto& [edge, gradient] : made)
+      send(*edge, gradient);
+  }
+
+  bool any_arrived(std::size_t at) const {
+    return std::any_of(arrived_[at].begin(), arrived_[at].end(),
+                       [](const Gradient& gradient) { return gradient.has_value(); });
+  }
+  Gradient shared(std::size_t storage) {
+    ++storages_[storage].n_holds;
+    return storage;
+  }
+
+  /// A slot of the frame is asked for: the first time in this task, its region is replayed.
+  void ask(std::size_t frame) {
+    if (!replayed_.insert(frame).second) return;
+    const ReferenceForward::Replay& replay = forward_->replays_.at(frame);
+    if (!replay.fetched.empty()) ask(replay.outer);
+    made_->ran.insert(made_->ran.end(), replay.ran.begin(), replay.ran.end());
+    made_->peak_bytes = std::max(made_->peak_bytes, live_ + replay.peak_bytes);
+    for (const ValueId packed : replay.packed) {
+      const BufferId buffer = value(packed).buffer;
+      const std::size_t maker = maker_of(frame, buffer);
+      if (maker == no_frame) continue;
+      if (slots_on_[{maker, buffer.index()}]++ == 0) grow(program_->buffers[buffer].bytes);
+    }
+    for (const ValueId argument : replay.fetched)
+      release(replay.outer, argument);
+  }
+
+  /// Whose replay made the bytes that a slot of the frame was filled with: its own, or that of a
+  /// frame around it, whose slot was the region's argument. No frame where forward kept them.
+  std::size_t maker_of(std::size_t frame, BufferId buffer) const {
+    for (; frame != no_frame; frame = forward_->replays_.at(frame).outer) {
+      const ReferenceForward::Replay& replay = forward_->replays_.at(frame);
+      const auto lies_there = [&](ValueId argument) { return value(argument).buffer == buffer; };
+      if (replay.is_made[buffer.index()]) return frame;
+      if (std::none_of(replay.fetched.begin(), replay.fetched.end(), lies_there)) return no_frame;
+    }
+    return no_frame;
+  }
+
+  void release(std::size_t frame, ValueId packed) {
+    const BufferId buffer = value(packed).buffer;
+    const auto found = slots_on_.find({maker_of(frame, buffer), buffer.index()});
+    if (found == slots_on_.end() || found->second == 0) return;
+    if (--found->second == 0) live_ -= program_->buffers[buffer].bytes;
+  }
+  void release_slots(const ReferenceGraph::Node& node, const OpStatement& op) {
+    for (const Save& save : op.saves)
+      release(node.frame, save.value);
+  }
+
+  /// P2: the whole body again, and a backward inside it.
+  void run_reentrant(const ReferenceGraph::Node& node) {
+    const RegionBegin& region = forward_->region(node.statement);
+    const ReferenceWalk replay = reference_walk(*program_, forward_->rules_,
+                                                {.begin = node.statement + 1,
+                                                 .end = region.end,
+                                                 .is_replay = true,
+                                                 .saves = ReferenceSaves::kept});
+    made_->ran.insert(made_->ran.end(), replay.ran.begin(), replay.ran.end());
+    made_->peak_bytes = std::max(made_->peak_bytes, live_ + replay.peak_bytes);
+    const ReferenceGraph inside(*program_, forward_->rules_, node.statement + 1, region.end,
+                                region.outputs);
+    BackwardWalk inner(*forward_, inside, live_ + replay.kept_bytes, *made_);
+    inner.arguments_ = &region.inputs;
+    inner.run({});
+  }
+
+  bool is_captured(ValueId leaf) const {
+    return arguments_ != nullptr &&
+           std::find(arguments_->begin(), arguments_->end(), leaf) != arguments_->end();
+  }
+
+  struct Storage {
+    std::int64_t bytes = 0;
+    std::uint32_t n_holds = 0;
+  };
+
+  const ReferenceForward* forward_;
+  const Program* program_;
+  const ReferenceGraph* graph_;
+  std::int64_t live_;
+  ReferenceBackward* made_;
+  std::vector<std::vector<Gradient>> arrived_;  // by node and output
+  std::vector<Storage> storages_;
+  std::set<std::size_t> replayed_;
+  // A reentrant region's arguments, and what has reached them: it waits until the inner backward is
+  // over.
+  const std::vector<ValueId>* arguments_ = nullptr;
+  std::map<std::uint32_t, Gradient> captured_;
+  // Frame and buffer → how many filled slots lie on it.
+  std::map<std::pair<std::size_t, std::uint32_t>, std::uint32_t> slots_on_;
+};
+
+ReferenceForward::ReferenceForward(const Program& program, const ReferenceRules& rules)
+    : program_(&program),
+      rules_(rules),
+      graph_(program, rules, 0, statements_of(program).size(), roots_of(program)),
+      walk_(reference_walk(program, rules, {.begin = 0, .end = statements_of(program).size()})) {
+  if (rules_.regions == ReferenceRules::Regions::holders)
+    find_replays(0, statements_of(program).size(), no_frame);
+  find_resident();
+}
+
+void ReferenceForward::find_replays(std::size_t begin, std::size_t end, std::size_t outer) {
+  for (std::size_t at = begin; at < end; ++at) {
+    const auto* region = std::get_if<RegionBegin>(&statements_of(*program_)[at]);
+    if (region == nullptr) continue;
+    const ReferenceWalk packs =
+        reference_walk(*program_, rules_, {.begin = at + 1, .end = region->end, .frame = at});
+    const bool stops = rules_.early_stop && region->early_stop;
+    ReferenceWalk walk = reference_walk(*program_, rules_,
+                                        {.begin = at + 1,
+                                         .end = region->end,
+                                         .is_replay = true,
+                                         .saves = ReferenceSaves::kept,
+                                         .stop_after = stops ? packs.packed.size() : 0,
+                                         .frame = at});
+    Replay& replay = replays_[at];
+    replay.ran = std::move(walk.ran);
+    replay.peak_bytes = walk.peak_bytes;
+    replay.is_made = std::move(walk.is_made);
+    replay.packed = std::move(walk.packed);
+    replay.outer = outer;
+    if (outer != no_frame) replay.fetched = region->inputs;
+    find_replays(at + 1, region->end, at);
+    at = region->end;
+  }
+}
+
+/// What the nodes that the root leads to have saved, the frames that still have a holder, and the
+/// root itself.
+void ReferenceForward::find_resident() {
+  std::vector<bool> kept(program_->buffers.size(), false);
+  const auto keep = [&](ValueId id) { kept[program_->values[id].buffer.index()] = true; };
+  const auto keep_all = [&](const std::vector<ValueId>& ids) {
+    std::for_each(ids.begin(), ids.end(), keep);
+  };
+  for (const ValueId root : roots_of(*program_))
+    keep(root);
+  std::set<std::size_t> frames;
+  for (const ReferenceGraph::Node& node : graph_.nodes()) {
+    if (!node.is_reached) continue;
+    const auto* op = std::get_if<OpStatement>(&statements_of(*program_)[node.statement]);
+    if (op == nullptr) {
+      keep_all(region(node.statement).inputs);
+      keep_all(region(node.statement).captured);
+    } else if (node.frame == no_frame) {
+      for (const Save& save : op->saves)
+        keep(save.value);
+    } else if (node.has_saves) {
+      frames.insert(node.frame);
+    }
+  }
+  // The arguments of a frame are slots of the one around it.
+  for (auto frame = replays_.rbegin(); frame != replays_.rend(); ++frame) {
+    const auto& [begin, replay] = *frame;
+    if (frames.count(begin) == 0) continue;
+    if (!replay.fetched.empty()) {
+      frames.insert(replay.outer);
+    } else {
+      keep_all(region(begin).inputs);
+    }
+    keep_all(region(begin).captured);
+  }
+  for (const auto& [frame, served] : walk_.kept_by_policy)
+    if (frames.count(frame) != 0) keep(served);
+  for (std::uint32_t i = 0; i < kept.size(); ++i) {
+    const ProgramBuffer& buffer = program_->buffers[BufferId(i)];
+    if (kept[i] && buffer.role == BufferRole::none) resident_ += buffer.bytes;
+  }
+}
+
+const ReferenceBackward& ReferenceForward::backward(const std::vector<ValueId>& leaves) const {
+  std::vector<std::uint32_t> key;
+  for (const ValueId leaf : leaves)
+    key.push_back(leaf.index());
+  const auto [found, is_new] = backwards_.try_emplace(key);
+  if (is_new) BackwardWalk(*this, graph_, 0, found->second).run(leaves);
+  return found->second;
+}
+
+std::int64_t ReferenceForward::bytes_of_all_gradients() const {
+  std::int64_t bytes = 0;
+  for (const ReferenceGraph::Node& node : graph_.nodes()) {
+    const auto* op = std::get_if<OpStatement>(&statements_of(*program_)[node.statement]);
+    const std::vector<ValueId>& inputs = op != nullptr ? op->inputs : region(node.statement).inputs;
+    for (const ValueId input : inputs)
+      bytes += 2 * element_bytes_of(program_->values[input].layout);
+  }
+  for (const ValueId root : roots_of(*program_))
+    bytes += element_bytes_of(program_->values[root].layout);
+  for (const auto& [begin, replay] : replays_)
+    bytes += 2 * replay.peak_bytes;
+  return bytes;
+}
+
+}  // namespace remat

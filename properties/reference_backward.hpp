@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "properties/reference_graph.hpp"
+#include "properties/reference_replay.hpp"
+
+namespace remat {
+
+/// What one backward of a micro-batch runs in its replays, and the most bytes that it needs beside
+/// what forward kept.
+struct ReferenceBackward {
+  std::vector<std::size_t> ran;  // statements, once for each time
+  std::int64_t peak_bytes = 0;
+};
+
+/// The forward of a legal program under a protocol, and its backwards, as protocols.md §2 has them.
+class ReferenceForward {
+ public:
+  ReferenceForward(const Program& program, const ReferenceRules& rules);
+
+  const std::vector<std::size_t>& ran() const { return walk_.ran; }
+  std::int64_t peak_bytes() const { return walk_.peak_bytes; }
+  /// R: what is alive once the forward is over.
+  std::int64_t resident_bytes() const { return resident_; }
+  /// The backward that asks for these leaves; all where none is named.
+  const ReferenceBackward& backward(const std::vector<ValueId>& leaves) const;
+  /// More than all gradients, replays and what they refill can need together.
+  std::int64_t bytes_of_all_gradients() const;
+
+ private:
+  friend class BackwardWalk;
+  /// A region's replay, and what it refills.
+  struct Replay {
+    std::vector<std::size_t> ran;
+    std::int64_t peak_bytes = 0;
+    std::vector<ValueId> packed;   // by slot
+    std::vector<bool> is_made;     // by buffer: the replay makes it anew
+    std::vector<ValueId> fetched;  // the region's arguments, where they are slots of another frame
+    std::size_t outer = ReferenceGraph::no_frame;
+  };
+
+  void find_replays(std::size_t begin, std::size_t end, std::size_t outer);
+  void find_resident();
+  const RegionBegin& region(std::size_t begin) const {
+    return std::get<RegionBegin>(program_->forwards.front().statements[begin]);
+  }
+
+  const Program* program_;
+  ReferenceRules rules_;
+  ReferenceGraph graph_;
+  ReferenceWalk walk_;
+  std::map<std::size_t, Replay> replays_;  // by the region's begin
+  std::int64_t resident_ = 0;
+  mutable std::map<std::vector<std::uint32_t>, ReferenceBackward> backwards_;  // by leaves
+};
+
+}  // namespace remat

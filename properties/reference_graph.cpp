@@ -1,0 +1,129 @@
+#include "properties/reference_graph.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace remat {
+
+ReferenceRules reference_rules(const Scenario& scenario) {
+  ReferenceRules rules;
+  if (scenario.protocol == "torch" || scenario.protocol == "torch-sac")
+    rules.regions = ReferenceRules::Regions::holders;
+  if (scenario.protocol == "torch-reentrant") rules.regions = ReferenceRules::Regions::reentrant;
+  rules.selective = scenario.protocol == "torch-sac";
+  rules.early_stop = scenario.options.early_stop;
+  rules.keep_every = scenario.options.keep_every;
+  return rules;
+}
+
+ReferenceGraph::ReferenceGraph(const Program& program, const ReferenceRules& rules,
+                               std::size_t begin, std::size_t end,
+                               const std::vector<ValueId>& roots)
+    : program_(&program),
+      rules_(&rules),
+      made_by_(program.values.size()),
+      is_made_(program.values.size(), false) {
+  walk(begin, end, no_frame, true);
+  std::vector<std::uint32_t> open;
+  const auto meet = [&](const Edge& edge) {
+    if (edge.node == none || nodes_[edge.node].is_reached) return;
+    nodes_[edge.node].is_reached = true;
+    open.push_back(edge.node);
+  };
+  for (const ValueId root : roots) {
+    roots_.push_back(edge_to(root));
+    meet(roots_.back());
+  }
+  while (!open.empty()) {
+    const std::uint32_t node = open.back();
+    open.pop_back();
+    std::for_each(nodes_[node].edges.begin(), nodes_[node].edges.end(), meet);
+  }
+}
+
+void ReferenceGraph::walk(std::size_t begin, std::size_t end, std::size_t frame, bool grad) {
+  const std::vector<Statement>& statements = program_->forwards.front().statements;
+  for (std::size_t at = begin; at < end; ++at) {
+    const Statement& statement = statements[at];
+    if (const auto* op = std::get_if<OpStatement>(&statement)) {
+      if (grad && op->makes_node && !op->by_caller) {
+        add_op(at, *op, frame);
+      } else {
+        for (const ValueId output : op->outputs)
+          if (op->writes != output || is_made_[output.index()]) make(output, none, 0);
+      }
+    } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
+      if (!grad || rules_->regions == ReferenceRules::Regions::plain) continue;
+      if (rules_->regions == ReferenceRules::Regions::reentrant) {
+        walk(at + 1, region->end, no_frame, false);
+        add_reentrant(at, *region);
+      } else {
+        walk(at + 1, region->end, at, true);
+      }
+      at = region->end;
+    } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
+      if (branch->in_replay) at = branch->end - 1;
+    } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
+      walk(at + 1, off->end, frame, false);
+      at = off->end - 1;
+    }
+  }
+}
+
+void ReferenceGraph::make(ValueId value, std::uint32_t node, std::uint32_t output) {
+  made_by_[value.index()] = {node, output, std::nullopt};
+  is_made_[value.index()] = true;
+}
+
+ReferenceGraph::Edge ReferenceGraph::edge_to(ValueId value) const {
+  if (!program_->values[value].requires_grad) return {};
+  if (is_made_[value.index()]) return made_by_[value.index()];
+  return {none, 0, value};
+}
+
+void ReferenceGraph::add_op(std::size_t at, const OpStatement& op, std::size_t frame) {
+  Node node;
+  node.statement = at;
+  node.frame = frame;
+  node.has_saves = !op.saves.empty();
+  bool leads_anywhere = node.has_saves;
+  for (const ValueId input : op.inputs) {
+    node.edges.push_back(edge_to(input));
+    leads_anywhere |= node.edges.back().node != none || node.edges.back().leaf;
+  }
+  const std::uint32_t index = leads_anywhere ? static_cast<std::uint32_t>(nodes_.size()) : none;
+  if (leads_anywhere) nodes_.push_back(std::move(node));
+  for (std::uint32_t j = 0; j < op.outputs.size(); ++j)
+    make(op.outputs[j], program_->values[op.outputs[j]].floating ? index : none, j);
+}
+
+void ReferenceGraph::add_reentrant(std::size_t at, const RegionBegin& region) {
+  Node node;
+  node.statement = at;
+  bool requires_grad = false;
+  for (const ValueId input : region.inputs) {
+    node.edges.push_back(edge_to(input));
+    requires_grad |= node.edges.back().node != none || node.edges.back().leaf;
+  }
+  node.has_saves = true;
+  const std::uint32_t index = requires_grad ? static_cast<std::uint32_t>(nodes_.size()) : none;
+  if (requires_grad) nodes_.push_back(std::move(node));
+  for (std::uint32_t j = 0; j < region.outputs.size(); ++j)
+    make(region.outputs[j], index, j);
+}
+
+std::vector<bool> ReferenceGraph::running(const std::vector<ValueId>& leaves) const {
+  std::vector<bool> runs(nodes_.size());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const auto is_wanted = [&](const Edge& edge) {
+      if (edge.node != none) return static_cast<bool>(runs[edge.node]);
+      return edge.leaf && std::find(leaves.begin(), leaves.end(), *edge.leaf) != leaves.end();
+    };
+    const std::vector<Edge>& edges = nodes_[i].edges;
+    runs[i] = nodes_[i].is_reached &&
+              (leaves.empty() || std::any_of(edges.begin(), edges.end(), is_wanted));
+  }
+  return runs;
+}
+
+}  // namespace remat

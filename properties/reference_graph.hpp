@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "model/program.hpp"
+#include "sim/scenario.hpp"
+
+namespace remat {
+
+/// How a protocol's checkpointed regions go, as protocols.md §2 has it and not as the simulator
+/// asks it.
+struct ReferenceRules {
+  enum class Regions : std::uint8_t { plain, holders, reentrant } regions = Regions::plain;
+  bool selective = false;  // P10: ops that the policy keeps are served to a replay
+  bool early_stop = true;
+  std::int64_t keep_every = 0;
+};
+ReferenceRules reference_rules(const Scenario& scenario);
+
+/// Which ops of a stretch of a program get an autograd node, and where their gradients go: the
+/// graph of a legal program, read off its statements alone.
+class ReferenceGraph {
+ public:
+  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+
+  /// Where the gradient of an input goes: to a node's output, to a leaf, or nowhere.
+  struct Edge {
+    std::uint32_t node = none;
+    std::uint32_t output = 0;
+    std::optional<ValueId> leaf;
+  };
+  struct Node {
+    std::size_t statement = 0;     // an op's, or the begin of a reentrant region
+    std::size_t frame = no_frame;  // the begin of the region whose holders its saves are
+    std::vector<Edge> edges;       // one for each input
+    bool is_reached = false;       // from the root
+    bool has_saves = false;
+  };
+  static constexpr std::size_t no_frame = std::numeric_limits<std::size_t>::max();
+
+  /// Of the statements from `begin` up to `end`. What they read and do not make is a leaf.
+  ReferenceGraph(const Program& program, const ReferenceRules& rules, std::size_t begin,
+                 std::size_t end, const std::vector<ValueId>& roots);
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<Edge>& roots() const { return roots_; }
+  /// For each node, whether it leads to one of these leaves; all that are reached where none is
+  /// named.
+  std::vector<bool> running(const std::vector<ValueId>& leaves) const;
+
+ private:
+  void walk(std::size_t begin, std::size_t end, std::size_t frame, bool grad);
+  void add_op(std::size_t at, const OpStatement& op, std::size_t frame);
+  void add_reentrant(std::size_t at, const RegionBegin& region);
+  Edge edge_to(ValueId value) const;
+  void make(ValueId value, std::uint32_t node, std::uint32_t output);
+
+  const Program* program_;
+  const ReferenceRules* rules_;
+  std::vector<Node> nodes_;
+  std::vector<Edge> roots_;
+  std::vector<Edge> made_by_;  // by value; `is_made_` says whether there is one
+  std::vector<bool> is_made_;
+};
+
+}  // namespace remat

@@ -1,0 +1,180 @@
+#include "properties/reference_replay.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace remat {
+namespace {
+
+class Walker {
+ public:
+  Walker(const Program& program, const ReferenceRules& rules, const ReferenceStretch& stretch)
+      : program_(&program),
+        rules_(&rules),
+        stretch_(stretch),
+        holds_(program.buffers.size(), 0),
+        kept_(program.buffers.size(), false) {
+    walk_.is_made.assign(program.buffers.size(), false);
+  }
+
+  ReferenceWalk finish() {
+    const State state{.keeps = stretch_.saves == ReferenceSaves::kept ||
+                               rules_->regions == ReferenceRules::Regions::plain ||
+                               stretch_.frame == ReferenceGraph::no_frame,
+                      .grad = true,
+                      .frame = stretch_.frame};
+    run(stretch_.begin, stretch_.end, state);
+    for (std::uint32_t i = 0; i < kept_.size(); ++i)
+      if (kept_[i]) walk_.kept_bytes += program_->buffers[BufferId(i)].bytes;
+    return std::move(walk_);
+  }
+
+ private:
+  struct State {
+    bool keeps = true;  // what an op saves is kept by its node
+    bool grad = true;
+    std::size_t frame = ReferenceGraph::no_frame;  // the innermost region with holders
+  };
+
+  const ProgramValue& value(ValueId id) const { return program_->values[id]; }
+  bool is_inside(BufferId buffer) const {
+    return program_->buffers[buffer].role == BufferRole::none && walk_.is_made[buffer.index()];
+  }
+  bool in_own_frame(const State& state) const {
+    return stretch_.frame != ReferenceGraph::no_frame && state.frame == stretch_.frame;
+  }
+
+  /// A variable comes to be, on a buffer of its own or on one that is there.
+  void make(ValueId made, bool is_new) {
+    const BufferId buffer = value(made).buffer;
+    if (program_->buffers[buffer].role != BufferRole::none) return;
+    if (!is_new && !walk_.is_made[buffer.index()]) return;  // from outside, or served
+    if (!walk_.is_made[buffer.index()]) {
+      walk_.is_made[buffer.index()] = true;
+      live_ += program_->buffers[buffer].bytes;
+      walk_.peak_bytes = std::max(walk_.peak_bytes, live_);
+    }
+    ++holds_[buffer.index()];
+  }
+  void drop(ValueId gone) {
+    const BufferId buffer = value(gone).buffer;
+    if (!is_inside(buffer) || holds_[buffer.index()] == 0) return;
+    if (--holds_[buffer.index()] > 0 || kept_[buffer.index()]) return;
+    live_ -= program_->buffers[buffer].bytes;
+    walk_.is_made[buffer.index()] = false;
+  }
+  void keep(ValueId saved) {
+    const BufferId buffer = value(saved).buffer;
+    if (is_inside(buffer)) kept_[buffer.index()] = true;
+  }
+
+  /// A save, or an argument of a nested region. True where the replay ends here.
+  bool pack(ValueId saved, const State& state) {
+    if (state.keeps) keep(saved);
+    if (!in_own_frame(state)) return false;
+    walk_.packed.push_back(saved);
+    return stretch_.stop_after != 0 && walk_.packed.size() == stretch_.stop_after;
+  }
+
+  /// False where the replay ended.
+  bool run(std::size_t begin, std::size_t end, const State& state) {
+    const std::vector<Statement>& statements = program_->forwards.front().statements;
+    for (std::size_t at = begin; at < end; ++at) {
+      const Statement& statement = statements[at];
+      if (const auto* op = std::get_if<OpStatement>(&statement)) {
+        if (!run_op(at, *op, state)) return false;
+      } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
+        if (!run_region(at, *region, state)) return false;
+        at = region->end;
+      } else if (const auto* gone = std::get_if<Release>(&statement)) {
+        std::for_each(gone->values.begin(), gone->values.end(), [&](ValueId id) { drop(id); });
+      } else if (std::holds_alternative<SideEffect>(statement)) {
+        walk_.ran.push_back(at);
+      } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
+        if (branch->in_replay != stretch_.is_replay) at = branch->end - 1;
+      } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
+        State without = state;
+        without.grad = false;
+        if (!run(at + 1, off->end, without)) return false;
+        at = off->end - 1;
+      }
+    }
+    return true;
+  }
+
+  bool run_region(std::size_t at, const RegionBegin& region, const State& state) {
+    State inside = state;
+    if (state.grad && rules_->regions == ReferenceRules::Regions::reentrant) inside.grad = false;
+    if (state.grad && rules_->regions == ReferenceRules::Regions::holders) {
+      for (const ValueId input : region.inputs)
+        if (pack(input, state)) return false;
+      // The frame keeps what its body reads, whoever packed it.
+      for (const std::vector<ValueId>* read : {&region.inputs, &region.captured})
+        std::for_each(read->begin(), read->end(), [&](ValueId id) { keep(id); });
+      inside.frame = at;
+      inside.keeps = false;
+    }
+    if (state.grad && rules_->regions == ReferenceRules::Regions::reentrant) {
+      for (const std::vector<ValueId>* read : {&region.inputs, &region.captured})
+        std::for_each(read->begin(), read->end(), [&](ValueId id) { keep(id); });
+    }
+    return run(at + 1, region.end, inside);
+  }
+
+  bool run_op(std::size_t at, const OpStatement& op, const State& state) {
+    if (op.by_caller) return true;
+    const bool tapes = op.makes_node && state.grad;
+    for (const Save& save : op.saves) {
+      if (!tapes || save.after_op) continue;
+      if (save.copy_of) make(save.value, true);
+      if (pack(save.value, state)) return false;
+    }
+    const bool asks = rules_->selective && state.frame != ReferenceGraph::no_frame;
+    const bool kept = asks && is_kept(op, state.frame);
+    const bool is_served = kept && stretch_.is_replay && in_own_frame(state);
+    if (!is_served) {
+      walk_.ran.push_back(at);
+      for (const ValueId output : op.outputs) {
+        const auto lies_on = [&](ValueId input) {
+          return value(input).buffer == value(output).buffer;
+        };
+        make(output, std::none_of(op.inputs.begin(), op.inputs.end(), lies_on));
+      }
+      for (const ValueId output : op.outputs) {
+        if (!kept) break;
+        keep(output);
+        walk_.kept_by_policy.emplace_back(state.frame, output);
+      }
+    }
+    for (const Save& save : op.saves)
+      if (tapes && save.after_op && pack(save.value, state)) return false;
+    for (const Save& save : op.saves)
+      if (save.copy_of) drop(save.value);
+    return true;
+  }
+
+  /// P10: the policy's answer for this call of the op; calls are counted by name in each frame.
+  bool is_kept(const OpStatement& op, std::size_t frame) {
+    const std::int64_t call = calls_[{frame, op.name}]++;
+    if (!op.kept || op.writes || op.kind->name == "detach") return false;
+    return rules_->keep_every == 0 || call % rules_->keep_every == 0;
+  }
+
+  const Program* program_;
+  const ReferenceRules* rules_;
+  ReferenceStretch stretch_;
+  ReferenceWalk walk_;
+  std::vector<std::uint32_t> holds_;  // by buffer: variables that lie in it
+  std::vector<bool> kept_;            // by buffer
+  std::int64_t live_ = 0;
+  std::map<std::pair<std::size_t, std::string_view>, std::int64_t> calls_;
+};
+
+}  // namespace
+
+ReferenceWalk reference_walk(const Program& program, const ReferenceRules& rules,
+                             const ReferenceStretch& stretch) {
+  return Walker(program, rules, stretch).finish();
+}
+
+}  // namespace remat

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+namespace remat {
+
+/// Faults that can be planted in a protocol, each in the one line that it changes, to see whether
+/// the invariants name it. Only properties/mutants plants one: no scenario can. Numbers are those
+/// of protocols.md §4.2.
+enum class ProtocolFault : std::uint8_t {
+  none,
+  refilled_unchecked,           // M6
+  captured_unchecked,           // M6b
+  one_replay_for_all_sessions,  // M23
+  live_holders_counted,         // M24
+  refilled_kept,                // M25
+  nested_outputs_lost,          // M26
+  mutating_ops_kept,            // M31
+  one_cache_queue,              // M35
+  cache_counters_run_on,        // M36
+  policy_asked_again,           // M37
+  generator_left_after_served,  // M47
+  saved_lists_unchecked         // the determinism check never complains
+};
+
+}  // namespace remat

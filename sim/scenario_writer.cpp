@@ -1,0 +1,109 @@
+#include "sim/scenario_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "model/errors.hpp"
+#include "model/program_writer.hpp"
+#include "schedules/action_list.hpp"
+
+namespace remat {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+ActionKind action_kind(PhaseStep::Kind kind) {
+  switch (kind) {
+    case PhaseStep::Kind::forward:
+      return ActionKind::forward;
+    case PhaseStep::Kind::backward:
+      return ActionKind::backward;
+    case PhaseStep::Kind::dx:
+      return ActionKind::dx;
+    case PhaseStep::Kind::dw:
+      return ActionKind::dw;
+    case PhaseStep::Kind::update:
+    case PhaseStep::Kind::step_begin:
+    case PhaseStep::Kind::step_end:
+      break;
+  }
+  return ActionKind::update;
+}
+
+Json written_action(const PhaseStep& step, const Program& program) {
+  const std::string name =
+      name_of(Action{.kind = action_kind(step.kind), .microbatch = step.microbatch.value_or(0)});
+  if (!step.retain && !step.group && step.wrt.empty()) return name;
+  Json json = {{"action", name}};
+  if (step.retain) json["retain"] = true;
+  if (step.group) json["group"] = *step.group;
+  for (const ValueId leaf : step.wrt)
+    json["wrt"].push_back(program.values[leaf].name);
+  return json;
+}
+
+Json written_schedule(const Scenario& scenario, std::int64_t& n_steps) {
+  std::int64_t n_microbatches = 1;
+  Json lists = Json::array();
+  for (const PhaseStep& step : scenario.order) {
+    switch (step.kind) {
+      case PhaseStep::Kind::step_begin:
+        ++n_steps;
+        lists.push_back(Json::array());
+        break;
+      case PhaseStep::Kind::step_end:
+        break;
+      default:
+        n_microbatches = std::max(n_microbatches, step.microbatch.value_or(0) + 1);
+        REMAT_INVARIANT(!lists.empty());
+        lists.back().push_back(written_action(step, scenario.program));
+    }
+  }
+  return {{"microbatches", n_microbatches}, {"actions", lists}};
+}
+
+/// A flag is written where it is not what it is without being told.
+void append_flag(std::string& json, const char* key, bool value, bool otherwise) {
+  if (value != otherwise) json += fmt::format(",\"{}\":{}", key, value);
+}
+
+}  // namespace
+
+std::string protocol_json(const Scenario& scenario) {
+  // Keys in alphabetical order, as a reader that sorts them writes them again.
+  const ProtocolOptions& options = scenario.options;
+  std::string json;
+  append_flag(json, "allow_cache_entry_mutation", options.allow_cache_entry_mutation, false);
+  append_flag(json, "ambient_hooks", options.ambient_hooks, false);
+  if (options.compat == Compat::torch) json += ",\"compat\":\"torch\"";
+  append_flag(json, "determinism_check", options.determinism_check, true);
+  if (!scenario.rank.dw_task_per_group) json += ",\"dw_tasks\":\"one\"";
+  append_flag(json, "early_stop", options.early_stop, true);
+  if (options.keep_every != 0) json += fmt::format(",\"keep_every\":{}", options.keep_every);
+  json += fmt::format(",\"name\":\"{}\"", scenario.protocol);
+  append_flag(json, "preserve_rng", scenario.rank.preserves_rng, true);
+  json.front() = '{';
+  return json + '}';
+}
+
+std::string config_json(const std::string& protocol_json, std::uint64_t seed) {
+  return fmt::format(R"({{"protocol":{},"seed":{}}})", protocol_json, seed);
+}
+
+std::string scenario_json(const Scenario& scenario, const ScenarioRemarks& remarks) {
+  Json json = {{"format", "rematsim-scenario"}, {"version", 1}};
+  if (!remarks.about.empty()) json["about"] = remarks.about;
+  if (!remarks.fuzz_case.empty()) json["case"] = remarks.fuzz_case;
+  json["program"] = program_json(scenario.program);
+  json["protocol"] = Json::parse(protocol_json(scenario));
+  std::int64_t n_steps = 0;
+  json["schedule"] = written_schedule(scenario, n_steps);
+  if (scenario.memory_bytes > 0) json["machine"] = {{"memory_bytes", scenario.memory_bytes}};
+  json["steps"] = n_steps;
+  json["seed"] = scenario.rank.seed;
+  return json.dump(1) + "\n";
+}
+
+}  // namespace remat

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "sim/scenario.hpp"
+
+namespace remat {
+
+/// What a scenario file says beside what is run.
+struct ScenarioRemarks {
+  std::string about;
+  std::string fuzz_case;  // the token of the case that it was made of
+};
+
+/// The scenario as a file that reads back as this one, and simulates to the same trace. For
+/// programs of one forward, as ProgramBuilder makes them.
+std::string scenario_json(const Scenario& scenario, const ScenarioRemarks& remarks);
+
+/// The `protocol` of the file, on one line.
+std::string protocol_json(const Scenario& scenario);
+/// What the header of its traces says of a scenario.
+std::string config_json(const std::string& protocol_json, std::uint64_t seed);
+
+}  // namespace remat
