@@ -84,17 +84,29 @@ ValueId ProgramReader::known(const JsonPlace& place) const {
 
 ValueId ProgramReader::named(const JsonPlace& place) {
   const ValueId value = known(place);
-  const auto hidden = hidden_.find(place.text());
-  if (hidden == hidden_.end()) {
+  if (is_hidden(place.text())) {
+    read_hidden_.insert(value.index());
+  } else {
     read_openly_.insert(value.index());
-    return value;
+    if (hidden_.contains(place.text())) builder_.put_in_container(value);  // a region's result
   }
-  read_hidden_.insert(value.index());
-  const bool has_left_its_region =
-      hidden->second != no_region &&
-      std::find(open_regions_.begin(), open_regions_.end(), hidden->second) == open_regions_.end();
-  if (has_left_its_region) builder_.put_in_container(value);
   return value;
+}
+
+/// The name stands for what lies in a container. What a region has put in one is taken out again by
+/// who called it.
+bool ProgramReader::is_hidden(const std::string& name) const {
+  const auto hidden = hidden_.find(name);
+  if (hidden == hidden_.end()) return false;
+  return hidden->second == no_region || std::find(open_regions_.begin(), open_regions_.end(),
+                                                  hidden->second) != open_regions_.end();
+}
+
+/// The container was made where the name is given: it is handed on as it is. From one that was
+/// handed in, or came out of a region, the tensor is taken.
+bool ProgramReader::is_in_container_here(const std::string& name) const {
+  const auto hidden = hidden_.find(name);
+  return hidden != hidden_.end() && hidden->second == innermost_region();
 }
 
 std::vector<ValueId> ProgramReader::all_named(const JsonPlace& list) {

@@ -45,6 +45,11 @@ class ProgramReader {
   ValueId known(const JsonPlace& place) const;
   /// The same, read by it.
   ValueId named(const JsonPlace& place);
+  bool is_hidden(const std::string& name) const;
+  bool is_in_container_here(const std::string& name) const;
+  std::size_t innermost_region() const {
+    return open_regions_.empty() ? no_region : open_regions_.back();
+  }
   std::vector<ValueId> all_named(const JsonPlace& list);
   void define(const JsonPlace& place, const std::string& name, ValueId value);
   const ProgramValue& value(ValueId id) const { return builder_.value(id); }

@@ -97,7 +97,7 @@ void ProgramReader::read_container(const JsonPlace& statement) {
     const ValueId value = known(item);  // to put it in is not to read it
     const std::string inside = name + "." + item.text();
     define(item, inside, value);
-    hidden_[inside] = open_regions_.empty() ? no_region : open_regions_.back();
+    hidden_[inside] = innermost_region();
   }
 }
 
@@ -115,7 +115,7 @@ void ProgramReader::read_region(const JsonPlace& statement, bool checkpointed) {
     own.emplace();
     for (const JsonPlace& input : inputs->items()) {
       const ValueId value = named(input);
-      if (!hidden_.contains(input.text())) own->push_back(value);
+      if (!is_in_container_here(input.text())) own->push_back(value);
     }
   }
   const std::size_t begin = builder_.begin_region(std::move(region));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/errors.hpp"
+#include "model/flat_map.hpp"
 #include "model/op_saves.hpp"
 
 namespace remat {
@@ -50,6 +51,9 @@ class ProgramWriter {
       names_.push_back(known->second);
     }
     for (const Statement& statement : forward_->statements) {
+      if (const auto* op = std::get_if<OpStatement>(&statement))
+        for (const ValueId output : op->outputs)
+          if (op->writes != output) made_.insert(output.index());
       // A replay's branch calls another tensor what forward called its own.
       if (const auto* bind = std::get_if<Bind>(&statement))
         names_[bind->from.index()] = names_[bind->to.index()];
@@ -71,7 +75,7 @@ class ProgramWriter {
     Json json = Json::object();
     for (std::uint32_t i = 0; i < program_->values.size(); ++i) {
       const ProgramValue& leaf = value(ValueId(i));
-      if (role_of(ValueId(i)) != role || json.contains(names_[i])) continue;
+      if (role_of(ValueId(i)) != role || made_.contains(i)) continue;
       json[names_[i]] = {{"dtype", leaf.layout.dtype},
                          {"shape", leaf.layout.shape},
                          {"requires_grad", leaf.requires_grad}};
@@ -202,6 +206,7 @@ class ProgramWriter {
   const Program* program_;
   const Forward* forward_;
   std::vector<std::string> names_;                 // by value
+  IdSet made_;                                     // values that a statement makes
   std::map<std::string, std::string> containers_;  // name → what it is called inside a container
   std::size_t n_containers_ = 0;
 };

@@ -242,8 +242,7 @@ void BodyGenerator::write_region_body(bool takes_edit, std::size_t depth) {
   // Its first op reads what requires grad, so that the region has a graph.
   const bool must_keep = takes_edit && has(Edit::selective_twice);
   // Only what saves its output must run, or be served, before the region's only save.
-  const std::string_view kind =
-      must_keep ? "tanh" : first_ops[tape_->choose(first_ops.size())];
+  const std::string_view kind = must_keep ? "tanh" : first_ops[tape_->choose(first_ops.size())];
   ValueId first = write_op(kind, {pick()}, 1, must_keep ? std::optional(true) : std::nullopt);
   if (takes_edit) {
     write_edit();

@@ -190,12 +190,16 @@ PhaseOrder with_whole_backwards(const PhaseOrder& order) {
 }
 
 SimulationResult simulate(const Simulation& simulation, Trace& trace) {
-  const auto plain = make_protocol("none", simulation.options);
+  // The reference is sound, whatever fault is planted in what is held against it.
+  ProtocolOptions sound = simulation.options;
+  sound.fault = ProtocolFault::none;
+  const auto plain = make_protocol("none", sound);
   const auto protocol = make_protocol(simulation.protocol, simulation.options);
   REMAT_INVARIANT(protocol != nullptr);
   const PhaseOrder whole = with_whole_backwards(*simulation.order);
   Simulation plain_run = simulation;
   plain_run.order = &whole;
+  plain_run.rank.fault = RankFault::none;
   const SimulationResult reference = Loop(plain_run, *plain, nullptr).run();
   std::optional<GradientsByLeaf> gradients;
   if (!reference.error) gradients = of_every_step(*simulation.program, reference);

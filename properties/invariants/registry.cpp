@@ -9,6 +9,7 @@
 #include "properties/invariants/no_use_after_free.hpp"
 #include "properties/invariants/op_counts.hpp"
 #include "properties/invariants/peak_within_bound.hpp"
+#include "properties/invariants/policy_stable.hpp"
 #include "properties/invariants/rng_position.hpp"
 #include "properties/invariants/saved_lists_match.hpp"
 #include "properties/invariants/slot_used_once.hpp"
@@ -104,6 +105,12 @@ constexpr InvariantRow rows[] = {
      "Live bytes stay within the stated bound, at every moment and after forward.",
      "Caught: an alias that offloading skips keeps the whole base alive.", peak_within_bound,
      kinds({header, storage_alloc, op, phase_end, step_end})},
+    {"policy_stable",
+     "The decision to keep or to recompute an op call is the same in forward and replay, and on "
+     "all "
+     "ranks.",
+     "Caught: a policy that keeps every second matmul counts on from forward in the replay.",
+     policy_stable, kinds({sac_decide, sac_hit, op, collective, unit_end, frame_free, step_end})},
 };
 
 }  // namespace
