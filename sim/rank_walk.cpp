@@ -274,6 +274,11 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs
     case CacheDecision::serve:
       break;
   }
+  if (entry->outputs.size() != op.outputs.size()) {
+    return fail("E-USER", "builtins.ValueError",
+                fmt::format("{} is served {} tensors, where its code takes {}", which(),
+                            entry->outputs.size(), op.outputs.size()));
+  }
   served = true;
   entry->consumed = true;
   std::vector<std::int64_t> ids;

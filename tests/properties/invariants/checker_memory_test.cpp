@@ -65,7 +65,7 @@ class LongRun : public MadeUpTrace {
     add(R"("kind":"rng","phase":"forward","generator":"cuda")");
     add(R"("kind":"storage_alloc","phase":"forward","storage":1,"bytes":8,"op":"mm")");
     add(R"("kind":"op","phase":"forward","unit":"A","inv":0,"name":"mm","inputs":[],"outputs":[{"t":1,"s":1,"bytes":8}])");
-    add(R"("kind":"sac_decide","phase":"forward","op":"mm","idx":0,"saved":true,"tensors":[1])");
+    add(R"("kind":"sac_decide","phase":"forward","op":"softmax","idx":0,"saved":true,"tensors":[1])");
     add(R"("kind":"side_effect","phase":"forward","name":"log")");
     add(R"("kind":"pack","phase":"forward","idx":0,"slot":"A.0","held":"placeholder","role":"checkpointed","tensor":{"t":1,"s":1},)" +
         unit);
