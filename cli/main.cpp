@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/campaign_commands.hpp"
 #include "cli/check_command.hpp"
 #include "cli/console.hpp"
 #include "cli/exit_code.hpp"
@@ -133,6 +134,7 @@ ExitCode run(int argc, char** argv) {
   add_check(app, chosen);
   add_predict(app, chosen);
   add_simulate(app, chosen);
+  add_campaign_commands(app, chosen);
   add_schema(app, chosen);
   try {
     app.parse(argc, argv);

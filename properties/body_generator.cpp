@@ -248,8 +248,7 @@ void BodyGenerator::write_region_body(bool takes_edit, std::size_t depth) {
     write_edit();
     first = pool_.back();
   }
-  while (tape_->more(1)) {
-    const std::size_t begin = tape_->position();
+  for (std::size_t begin = tape_->position(); tape_->more(1); begin = tape_->position()) {
     write_statement(depth);
     tape_->end_span(begin);
   }
@@ -293,6 +292,11 @@ void BodyGenerator::write_shared(const std::string& name, std::size_t begin, std
   tape_ = drawn;
 }
 
+void BodyGenerator::write_next_region(bool takes_edit) {
+  write_region("r" + std::to_string(n_regions_++), takes_edit, 0);
+  ends_.push_back(pool_.back());
+}
+
 void BodyGenerator::write_leaves() {
   n_primes_ = tape_->choose(primes.size());
   cost_unit_ = tape_->choose(50);
@@ -309,14 +313,12 @@ void BodyGenerator::write_leaves() {
 ValueId BodyGenerator::write() {
   write_leaves();
   fixed_.insert(builder_->value(pool_[0]).buffer.index());  // the input is the caller's
-  const std::uint64_t n_before_edit = has(Edit::none) ? 0 : tape_->choose(3);
-  std::uint64_t n = 0;
-  do {
-    if (n > 0 && tape_->choose(4) == 3) write_statement(2);
-    write_region("r" + std::to_string(n_regions_++), !has(Edit::none) && n == n_before_edit, 0);
-    ends_.push_back(pool_.back());
-    ++n;
-  } while (n <= n_before_edit && !has(Edit::none) ? true : tape_->choose(3) == 2);
+  write_next_region(!has(Edit::none));
+  for (std::size_t begin = tape_->position(); tape_->choose(3) == 2; begin = tape_->position()) {
+    if (tape_->choose(4) == 3) write_statement(2);
+    write_next_region(false);
+    tape_->end_span(begin);
+  }
   std::vector<ValueId> read = {builder_->since_write(pool_.back())};
   for (const ValueId end : ends_) {
     const ValueId now = builder_->since_write(end);

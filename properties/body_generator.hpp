@@ -50,6 +50,7 @@ class BodyGenerator {
 
   void write_leaves();
   void write_region(const std::string& name, bool takes_edit, std::size_t depth);
+  void write_next_region(bool takes_edit);
   void write_region_body(bool takes_edit, std::size_t depth);
   void write_shared(const std::string& name, std::size_t begin, std::size_t end);
   void close_region(const RegionScope& scope, bool takes_edit);

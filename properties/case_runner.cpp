@@ -4,12 +4,26 @@
 
 #include <algorithm>
 
+#include "model/errors.hpp"
 #include "model/flat_map.hpp"
 #include "properties/expectation.hpp"
 
 namespace remat {
 
 CaseOutcome CaseRunner::run(const GeneratedCase& generated) {
+  try {
+    return judged(generated);
+  } catch (const InternalError& error) {
+    // A fault of our own is a finding like any other, to be shrunk and told.
+    CaseOutcome outcome;
+    outcome.alarm = "internal_error";
+    outcome.message = error.what();
+    outcome.n_events = std::ssize(trace_);
+    return outcome;
+  }
+}
+
+CaseOutcome CaseRunner::judged(const GeneratedCase& generated) {
   CaseOutcome outcome;
   Simulation simulation = simulation_of(generated.scenario);
   simulation.options.fault = fault_.protocol;

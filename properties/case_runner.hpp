@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "properties/invariants/checker.hpp"
@@ -43,10 +44,12 @@ class CaseRunner {
   CaseOutcome run(const GeneratedCase& generated);
   /// Of the last case.
   const Trace& trace() const { return trace_; }
+  Trace take_trace() { return std::move(trace_); }
   /// The result of the last case.
   const SimulationResult& result() const { return result_; }
 
  private:
+  CaseOutcome judged(const GeneratedCase& generated);
   void judge(const GeneratedCase& generated, const Verdict& verdict, CaseOutcome& outcome) const;
   std::int64_t first_expected_seq() const;
   std::uint64_t digest() const;

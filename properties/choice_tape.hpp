@@ -19,6 +19,8 @@ class ChoiceTape {
 
   /// A choice among `n` > 0: at least 0, less than `n`. Generators take 0 as the simplest.
   std::uint64_t choose(std::uint64_t n);
+  /// A choice that was made elsewhere: the tape gets it instead of drawing.
+  void settle(std::uint64_t choice) { chosen_.push_back(choice); }
   /// A choice of all 64 bits.
   std::uint64_t bits();
   /// Whether there is one more of something: `n` times out of `n` + 1, and not on an empty tape.

@@ -1,7 +1,9 @@
 #include "properties/program_generator.hpp"
 
+#include <algorithm>
 #include <array>
 
+#include "model/errors.hpp"
 #include "model/phase_order.hpp"
 #include "properties/body_generator.hpp"
 #include "sim/scenario_writer.hpp"
@@ -17,6 +19,14 @@ constexpr std::array<std::string_view, feature_count> feature_names = {
 
 constexpr std::array<std::string_view, 4> protocol_names = {"torch", "torch-sac", "torch-reentrant",
                                                             "none"};
+
+std::string choose_protocol(ChoiceTape& tape, const std::string& only) {
+  if (only.empty()) return std::string(protocol_names[tape.choose(protocol_names.size())]);
+  const auto found = std::find(protocol_names.begin(), protocol_names.end(), only);
+  REMAT_INVARIANT(found != protocol_names.end());
+  tape.settle(static_cast<std::uint64_t>(found - protocol_names.begin()));
+  return only;
+}
 
 /// What becomes of one micro-batch's graph.
 enum class BackwardForm : std::uint8_t { whole, retained, split, partial, dropped };
@@ -141,9 +151,7 @@ std::string_view name_of(Feature feature) {
 GeneratedCase generate_case(ChoiceTape& tape, const GeneratorOptions& options) {
   GeneratedCase made;
   Scenario& scenario = made.scenario;
-  const std::uint64_t drawn = tape.choose(protocol_names.size());
-  scenario.protocol =
-      options.protocol.empty() ? std::string(protocol_names[drawn]) : options.protocol;
+  scenario.protocol = choose_protocol(tape, options.protocol);
   made.features = static_cast<std::uint32_t>(tape.choose(std::uint64_t{1} << feature_count));
   made.features &= ~options.without;
   made.edit = choose_edit(tape, scenario.protocol);

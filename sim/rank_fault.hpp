@@ -13,7 +13,8 @@ enum class RankFault : std::uint8_t {
   early_stop_ignored,     // a replay runs on past its last save
   generator_not_set,      // a replay draws from wherever the generator stands
   gradients_overwritten,  // a second contribution to a tensor replaces the first
-  neighbours_swapped      // a replay fills the slot beside the right one
+  neighbours_swapped,     // a replay fills the slot beside the right one
+  times_from_the_process  // an op takes longer the more ops the process has run
 };
 
 }  // namespace remat

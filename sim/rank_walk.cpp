@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "model/op_values.hpp"
 #include "model/random_bits.hpp"
@@ -20,6 +21,12 @@ constexpr std::string_view copy_name = "aten.clone.default";
 bool covers(const Program& program, ValueId value) {
   const ProgramValue& target = program.values[value];
   return element_bytes_of(target.layout) >= program.buffers[target.buffer].bytes;
+}
+
+/// What no simulation may depend on, for the fault that does.
+Duration op_number_of_the_process() {
+  static std::atomic<std::int64_t> n_ops = 0;
+  return {n_ops++};
 }
 
 template <typename Map>
@@ -173,6 +180,7 @@ Flow Rank::run_kernel(Walk& walk, const OpStatement& op, std::vector<Tensor>& ou
     outputs.push_back(std::move(output));
   }
   log_->spend(op.cost);
+  if (has(RankFault::times_from_the_process)) log_->spend(op_number_of_the_process());
   if (log_->is_on()) {
     std::vector<ShownTensor> shown_outputs;
     shown_outputs.reserve(outputs.size());

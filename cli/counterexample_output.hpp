@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "properties/counterexample.hpp"
+
+namespace remat {
+
+/// What runs a case again: `rematsim fuzz --case R1.… --mutant M23`.
+std::string again_command(const Counterexample& counterexample, const std::string& mutant);
+
+/// The failure for a person: what holds no more, the program, the events that prove it, and the
+/// line that runs it again.
+std::string counterexample_text(const Counterexample& counterexample, const std::string& mutant,
+                                bool colours);
+
+/// Writes `NAME.scenario.json` and `NAME.jsonl` into the folder, which is made where it is not
+/// there; the files' common path. Throws InputError.
+std::string save_counterexample(const Counterexample& counterexample, const std::string& folder,
+                                const std::string& mutant);
+
+/// `file` written whole. Throws InputError.
+void write_file(const std::string& path, const std::string& text);
+
+}  // namespace remat

@@ -1,0 +1,254 @@
+#include "cli/fuzz_command.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cli/asked_mutant.hpp"
+#include "cli/campaign_words.hpp"
+#include "cli/console.hpp"
+#include "cli/counterexample_output.hpp"
+#include "cli/fuzz_output.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/stopwatch.hpp"
+#include "model/errors.hpp"
+#include "model/flat_map.hpp"
+#include "properties/case_token.hpp"
+#include "properties/program_text.hpp"
+#include "schedules/registry.hpp"
+#include "sim/scenario_writer.hpp"
+#include "traces/output_file.hpp"
+#include "traces/writer.hpp"
+
+namespace remat {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double budget_otherwise = 10;  // seconds, where neither cases nor a budget are named
+// What is found late is shrunk all the same, as far as this goes: the budget is kept within a
+// second.
+constexpr double shrink_seconds_past_the_budget = 0.7;
+constexpr double progress_seconds = 0.5;
+
+void check_protocol(const std::string& name) {
+  if (name.empty() || make_protocol(name, {}) != nullptr) return;
+  std::string known;
+  for (const ProtocolRow& row : protocols())
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  throw InputError("unknown protocol '" + name + "'; expected one of " + known);
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw InputError(folder + ": " + error.message() + "; expected a folder to write to");
+}
+
+/// The cases that a folder holds, by name.
+std::vector<std::pair<std::string, std::vector<std::uint64_t>>> corpus_of(
+    const std::string& folder) {
+  std::vector<std::pair<std::string, std::vector<std::uint64_t>>> cases;
+  if (folder.empty() || !fs::exists(folder)) return cases;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".case") continue;
+    cases.emplace_back(entry.path().string(), case_of(entry.path().string()));
+  }
+  std::sort(cases.begin(), cases.end());
+  return cases;
+}
+
+void save_corpus(const std::string& folder, const CampaignResult& result) {
+  make_folder(folder);
+  for (const std::vector<std::uint64_t>& choices : result.corpus) {
+    const std::string token = case_token(choices);
+    std::uint64_t name = 0;
+    for (const char c : token)
+      name = mixed_bits(name ^ static_cast<unsigned char>(c));
+    write_file((fs::path(folder) / fmt::format("{:016x}.case", name)).string(), token + "\n");
+  }
+}
+
+class FuzzRun {
+ public:
+  explicit FuzzRun(const FuzzOptions& options)
+      : options_(&options), mutant_(asked_mutant(options.mutant)) {
+    check_protocol(options.protocol);
+    if (!options.budget.empty()) {
+      budget_ = seconds_of(options.budget);
+    } else if (!options.cases) {
+      budget_ = budget_otherwise;
+    }
+    report_.seed = seed_of(options.seed);
+    if (mutant_ != nullptr) report_.mutant = mutant_->name;
+  }
+
+  FuzzReport run() {
+    catch_interrupts();
+    if (!options_->emit.empty()) make_folder(options_->emit);
+    std::vector<Failure> failures = run_corpus();
+    if (failures.size() < options_->max_failures) {
+      report_.result = run_campaign(campaign(options_->max_failures - failures.size()));
+      for (Failure& failure : report_.result.failures)
+        failures.push_back(std::move(failure));
+    }
+    if (progress_told_) show_progress("");
+    report_.seconds = watch_.seconds();
+    for (const Failure& failure : failures)
+      tell(failure);
+    if (!options_->corpus.empty()) save_corpus(options_->corpus, report_.result);
+    const bool is_whole = options_->protocol.empty() && mutant_ == nullptr;
+    if (is_whole) report_.unhealthy = health_complaints(report_.result.coverage);
+    report_.was_interrupted = is_interrupted();
+    return std::move(report_);
+  }
+
+ private:
+  PlantedFault fault() const { return mutant_ == nullptr ? PlantedFault{} : mutant_->fault; }
+  std::string protocol() const {
+    if (!options_->protocol.empty() || mutant_ == nullptr) return options_->protocol;
+    return std::string(mutant_->protocol);
+  }
+
+  CampaignOptions campaign(std::uint64_t failures_max) {
+    CampaignOptions made;
+    made.seed = report_.seed;
+    made.cases_max = options_->cases.value_or(UINT64_MAX);
+    std::tie(made.shard, made.shards) = shard_of(options_->shard);
+    made.jobs = jobs_of(options_->jobs);
+    made.protocol = protocol();
+    made.fault = fault();
+    if (mutant_ != nullptr) made.wanted = mutant_->caught_by;
+    made.failures_max = failures_max;
+    made.is_over = [this](std::uint64_t cases, std::uint64_t events, std::size_t n_failures) {
+      tell_progress(cases, events, n_failures);
+      return is_interrupted() || (budget_ && watch_.seconds() >= *budget_);
+    };
+    if (!options_->emit.empty()) {
+      made.on_case = [this](std::uint64_t number, const GeneratedCase& generated,
+                            const CaseRunner& runner) { emit(number, generated, runner); };
+    }
+    return made;
+  }
+
+  void emit(std::uint64_t number, const GeneratedCase& generated, const CaseRunner& runner) const {
+    const std::string path =
+        (fs::path(options_->emit) / fmt::format("case-{:06}", number)).string();
+    write_file(path + ".scenario.json", scenario_json(generated.scenario, {}));
+    write_trace(runner.trace(), path + ".jsonl");
+  }
+
+  void tell_progress(std::uint64_t cases, std::uint64_t events, std::size_t n_failures) {
+    if (!options_->progress || watch_.seconds() < next_progress_) return;
+    next_progress_ = watch_.seconds() + progress_seconds;
+    progress_told_ = true;
+    const double seconds = std::max(watch_.seconds(), 1e-9);
+    show_progress(fmt::format("{:6.1f}s  {} cases  {:.0f} k cases/s  {:.2f} M events/s  fails {}",
+                              seconds, grouped(static_cast<std::int64_t>(cases)),
+                              static_cast<double>(cases) / seconds / 1e3,
+                              static_cast<double>(events) / seconds / 1e6, n_failures));
+  }
+
+  /// What was kept from earlier campaigns runs first.
+  std::vector<Failure> run_corpus() {
+    std::vector<Failure> failures;
+    CaseRunner runner(fault());
+    for (const auto& [name, choices] : corpus_of(options_->corpus)) {
+      if (failures.size() >= options_->max_failures || is_interrupted()) break;
+      ChoiceTape tape(choices);
+      const GeneratedCase generated = generate_case(tape, {});
+      CaseOutcome outcome = runner.run(generated);
+      ++report_.corpus_cases;
+      if (outcome.alarm.empty()) continue;
+      if (mutant_ != nullptr && outcome.alarm != mutant_->caught_by) continue;
+      failures.push_back({0, generated.scenario.protocol, choices, std::move(outcome)});
+    }
+    return failures;
+  }
+
+  void tell(const Failure& failure) {
+    ShrinkOptions shrinking{.fault = fault(), .protocol = protocol(), .is_over = {}};
+    if (budget_) {
+      shrinking.is_over = [this] {
+        return is_interrupted() || watch_.seconds() >= *budget_ + shrink_seconds_past_the_budget;
+      };
+    } else {
+      shrinking.is_over = [] { return is_interrupted(); };
+    }
+    Counterexample found = counterexample_of(failure, shrinking);
+    if (!options_->save.empty())
+      report_.saved.push_back(save_counterexample(found, options_->save, report_.mutant));
+    report_.counterexamples.push_back(std::move(found));
+  }
+
+  const FuzzOptions* options_;
+  const Mutant* mutant_;
+  Stopwatch watch_;
+  std::optional<double> budget_;
+  FuzzReport report_;
+  double next_progress_ = progress_seconds;
+  bool progress_told_ = false;
+};
+
+/// One case alone: what it is and what becomes of it.
+ExitCode run_one(const FuzzOptions& options) {
+  const Mutant* mutant = asked_mutant(options.mutant);
+  ChoiceTape tape(case_of(options.fuzz_case));
+  const GeneratedCase generated = generate_case(tape, {});
+  CaseRunner runner(mutant == nullptr ? PlantedFault{} : mutant->fault);
+  const CaseOutcome outcome = runner.run(generated);
+  if (!options.trace.empty()) write_trace(runner.trace(), options.trace);
+  OutputFile file(options.output);
+  const std::string token = case_token(tape.chosen());
+  if (options.json) {
+    FuzzReport report;
+    report.result.cases = 1;
+    report.result.events = static_cast<std::uint64_t>(outcome.n_events);
+    report.result.coverage.observe(generated, outcome, runner.trace());
+    report.result.digest = {outcome.digest, 0};
+    if (mutant != nullptr) report.mutant = mutant->name;
+    if (!outcome.alarm.empty()) {
+      report.counterexamples.push_back(
+          counterexample_of({0, generated.scenario.protocol, tape.chosen(), outcome},
+                            {.fault = mutant == nullptr ? PlantedFault{} : mutant->fault,
+                             .protocol = {},
+                             .runs_max = 0,
+                             .is_over = {}}));
+    }
+    file.write(fuzz_json(report));
+  } else {
+    std::string text = program_text(generated.scenario);
+    text += fmt::format("{} events; ended {}\n", outcome.n_events,
+                        outcome.code.empty() ? "without an error" : "in " + outcome.code);
+    text += outcome.alarm.empty()
+                ? fmt::format("holds. Again: rematsim fuzz --case {}\n", token)
+                : fmt::format("FAIL {}: {}\nSmaller: rematsim shrink {}{}\n", outcome.alarm,
+                              outcome.message, token,
+                              options.mutant.empty() ? "" : " --mutant " + options.mutant);
+    file.write(text);
+  }
+  file.commit();
+  return outcome.alarm.empty() ? ExitCode::fine : ExitCode::found;
+}
+
+}  // namespace
+
+ExitCode fuzz_command(const FuzzOptions& options) {
+  if (!options.fuzz_case.empty()) return run_one(options);
+  const FuzzReport report = FuzzRun(options).run();
+  if (!options.junit.empty()) write_file(options.junit, fuzz_junit(report));
+  if (!options.sarif.empty()) write_file(options.sarif, fuzz_sarif(report));
+  OutputFile file(options.output);
+  const bool colours = options.output == "-" && output_has_colours();
+  file.write(options.json ? fuzz_json(report) : fuzz_text(options, report, colours));
+  file.commit();
+  if (report.was_interrupted) return ExitCode::interrupted;
+  return why_of(report).empty() ? ExitCode::fine : ExitCode::found;
+}
+
+}  // namespace remat

@@ -1,0 +1,84 @@
+#include "properties/mutants.hpp"
+
+#include <array>
+
+namespace remat {
+namespace {
+
+constexpr PlantedFault of(ProtocolFault fault) {
+  return {.protocol = fault, .rank = RankFault::none};
+}
+constexpr PlantedFault of(RankFault fault) {
+  return {.protocol = ProtocolFault::none, .rank = fault};
+}
+
+constexpr std::array rows = {
+    Mutant{"M6 no-version-check-at-read", "torch", "version_unchanged",
+           "a refilled slot is handed out though it was written since",
+           of(ProtocolFault::refilled_unchecked)},
+    Mutant{"M6b captured-without-version", "torch", "version_unchanged",
+           "a tensor that reaches a region in a container may be written before the replay",
+           of(ProtocolFault::captured_unchecked)},
+    Mutant{"M23 key-by-frame-only", "torch", "unpack_follows_replay",
+           "one replay of a frame serves every graph task",
+           of(ProtocolFault::one_replay_for_all_sessions)},
+    Mutant{"M24 early-stop-counts-live-holders", "torch", "unpack_follows_replay",
+           "a replay ends after as many packs as there are live holders",
+           of(ProtocolFault::live_holders_counted)},
+    Mutant{"M25 keep-recomputed", "torch", "peak_within_bound",
+           "a refilled tensor stays in its slot once it was read",
+           of(ProtocolFault::refilled_kept)},
+    Mutant{"M26 flatten-inputs-only", "torch-reentrant", "gradients_equal_plain",
+           "outputs in containers get no gradient", of(ProtocolFault::nested_outputs_lost)},
+    Mutant{"M31 keep-mutating-op", "torch-sac", "gradients_equal_plain",
+           "what an in-place op returns is kept, and its write left out of the replay",
+           of(ProtocolFault::mutating_ops_kept)},
+    Mutant{"M35 one-queue-for-all-ops", "torch-sac", "gradients_equal_plain",
+           "kept outputs are served in the order of all calls, not of each op's",
+           of(ProtocolFault::one_cache_queue)},
+    Mutant{"M36 counters-not-reset", "torch-sac", "error:E-CACHE-MISS",
+           "a replay counts an op's calls on from forward's",
+           of(ProtocolFault::cache_counters_run_on)},
+    Mutant{"M37 count-policy-not-split", "torch-sac", "policy_stable",
+           "a policy that counts calls is asked again in the replay, and counts on",
+           of(ProtocolFault::policy_asked_again)},
+    Mutant{"M47 generator-left-after-served", "torch-sac", "rng_position",
+           "the generator is not put where a served op would have left it",
+           of(ProtocolFault::generator_left_after_served)},
+    Mutant{"X1 saved-lists-unchecked", "torch", "saved_lists_match",
+           "what a replay saves is not held against what forward saved",
+           of(ProtocolFault::saved_lists_unchecked)},
+    Mutant{"X2 saves-without-owning", "", "no_use_after_free",
+           "autograd looks at a saved tensor's storage and does not keep it",
+           of(RankFault::saves_without_owning)},
+    Mutant{"X3 dropped-graphs-kept", "", "no_leak_at_step_end",
+           "a graph that nobody needs any more is never freed", of(RankFault::dropped_graphs_kept)},
+    Mutant{"X4 early-stop-ignored", "torch", "op_counts", "a replay runs on past its last save",
+           of(RankFault::early_stop_ignored)},
+    Mutant{"X5 generator-not-set", "", "rng_position",
+           "a replay draws from wherever the generator stands", of(RankFault::generator_not_set)},
+    Mutant{"X6 gradients-overwritten", "", "gradients_equal_plain",
+           "a second contribution to a tensor replaces the first",
+           of(RankFault::gradients_overwritten)},
+    Mutant{"X7 neighbours-swapped", "torch", "slot_used_once",
+           "a replay fills the slot beside the right one", of(RankFault::neighbours_swapped)},
+    Mutant{"X8 times-from-the-process", "", "selfcheck",
+           "an op takes longer the more ops the process has run",
+           of(RankFault::times_from_the_process)},
+};
+
+}  // namespace
+
+std::span<const Mutant> mutants() {
+  return rows;
+}
+
+const Mutant* mutant_named(std::string_view name) {
+  for (const Mutant& mutant : rows) {
+    const std::string_view number = mutant.name.substr(0, mutant.name.find(' '));
+    if (mutant.name == name || number == name) return &mutant;
+  }
+  return nullptr;
+}
+
+}  // namespace remat
