@@ -22,7 +22,7 @@ constexpr std::uint64_t case_stream = 0x63617365ULL;
 constexpr std::uint64_t block_size = 64;  // cases that a worker takes at a time
 constexpr std::uint64_t programs_compared_max = 1'000'000;
 
-/// Tells programs apart: their ops, wiring and layouts.
+/// Tells programs apart: their ops, wiring, layouts and costs.
 std::uint64_t program_hash(const Program& program) {
   std::uint64_t lane = 0;
   const auto mix = [&](std::uint64_t word) {
@@ -38,8 +38,11 @@ std::uint64_t program_hash(const Program& program) {
     if (op == nullptr) continue;
     mix(op->seed);
     mix(op->kept ? 1 : 0);
-    for (const ValueId input : op->inputs)
+    mix(static_cast<std::uint64_t>(op->cost.ns));
+    for (const ValueId input : op->inputs) {
       mix(input.index());
+      mix(program.values[input].constant.value());
+    }
     for (const ValueId output : op->outputs)
       mix(program.values[output].constant.value());
   }

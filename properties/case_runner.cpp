@@ -9,6 +9,11 @@
 #include "properties/expectation.hpp"
 
 namespace remat {
+namespace {
+
+constexpr std::uint64_t cases_of_one_table = 1024;
+
+}  // namespace
 
 CaseOutcome CaseRunner::run(const GeneratedCase& generated) {
   try {
@@ -29,6 +34,8 @@ CaseOutcome CaseRunner::judged(const GeneratedCase& generated) {
   simulation.options.fault = fault_.protocol;
   simulation.rank.fault = fault_.rank;
   if (generated.edit == Edit::none) simulation.expectation = expectation_of(generated.scenario);
+  // Names and layouts stay when events go: now and then they are given up too.
+  if (++n_cases_ % cases_of_one_table == 0) trace_ = Trace();
   trace_.drop_events();
   result_ = simulate(simulation, trace_);
   Checker checker(invariants_);

@@ -56,6 +56,7 @@ class CaseRunner {
 
   PlantedFault fault_;
   std::vector<std::string> invariants_;
+  std::uint64_t n_cases_ = 0;
   Trace trace_;
   SimulationResult result_;
 };

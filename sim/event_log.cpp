@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 namespace remat {
 namespace {
 
@@ -70,7 +72,8 @@ LayoutId EventLog::layout_of(ValueId value) {
 }
 
 TensorView EventLog::view(const ShownTensor& tensor, std::string& text) {
-  text = tensor.element ? std::to_string(tensor.element->value()) : std::string();
+  text.clear();
+  if (tensor.element) fmt::format_to(std::back_inserter(text), "{}", tensor.element->value());
   return {.tensor = tensor.id,
           .storage = tensor.storage,
           .version = tensor.version,
@@ -81,8 +84,7 @@ TensorView EventLog::view(const ShownTensor& tensor, std::string& text) {
 }
 
 void EventLog::add_tensor(const ShownTensor& tensor) {
-  std::string text;
-  trace_->add_tensor(Field::tensor, view(tensor, text));
+  trace_->add_tensor(Field::tensor, view(tensor, text_));
 }
 
 void EventLog::header(std::string_view config_json, std::string_view expect_json) {
@@ -145,8 +147,8 @@ void EventLog::leaf(const ShownTensor& tensor) {
   end(Kind::tensor);
 }
 
-void EventLog::op(std::string_view name, const std::vector<std::int64_t>& inputs,
-                  const std::vector<ShownTensor>& outputs, Duration cost) {
+void EventLog::op(std::string_view name, std::span<const std::int64_t> inputs,
+                  std::span<const ShownTensor> outputs, Duration cost) {
   if (!begin()) return;
   trace_->add_name(Field::name, name);
   trace_->add_list(Field::inputs, inputs);
@@ -174,7 +176,7 @@ void EventLog::hook_detach(std::string_view hook, std::int64_t from, const Shown
   end(Kind::op);
 }
 
-void EventLog::backward_op(std::string_view name, const std::vector<std::int64_t>& inputs,
+void EventLog::backward_op(std::string_view name, std::span<const std::int64_t> inputs,
                            std::int64_t output, std::int64_t storage, std::int64_t bytes) {
   if (!begin()) return;
   trace_->add_name(Field::name, name);

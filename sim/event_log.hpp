@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,13 +66,13 @@ class EventLog {
   /// The storage is that of a leaf's gradient now.
   void role_of_grad(std::int64_t storage);
   void leaf(const ShownTensor& tensor);
-  void op(std::string_view name, const std::vector<std::int64_t>& inputs,
-          const std::vector<ShownTensor>& outputs, Duration cost);
+  void op(std::string_view name, std::span<const std::int64_t> inputs,
+          std::span<const ShownTensor> outputs, Duration cost);
   /// A hook detaches a tensor: the same storage under another identity.
   void hook_detach(std::string_view hook, std::int64_t from, const ShownTensor& to);
   /// An op of backward: its output is a gradient, which no value of the program describes.
-  void backward_op(std::string_view name, const std::vector<std::int64_t>& inputs,
-                   std::int64_t output, std::int64_t storage, std::int64_t bytes);
+  void backward_op(std::string_view name, std::span<const std::int64_t> inputs, std::int64_t output,
+                   std::int64_t storage, std::int64_t bytes);
   void mutate(std::int64_t tensor, std::int64_t storage);
   void pack(std::string_view slot, std::optional<std::int64_t> frame,
             std::optional<std::int64_t> index, std::string_view role, bool placeholder,
@@ -87,10 +88,10 @@ class EventLog {
   void holder_free(std::string_view slot, std::optional<std::int64_t> frame);
   void frame_create(std::int64_t frame, bool early_stop);
   void frame_free(std::int64_t frame);
-  void inputs_save(std::int64_t frame, const std::vector<std::int64_t>& tensors,
+  void inputs_save(std::int64_t frame, std::span<const std::int64_t> tensors,
                    std::int64_t n_hidden);
   void inputs_unpack_begin(std::int64_t frame);
-  void inputs_unpack(std::int64_t frame, const std::vector<std::int64_t>& tensors);
+  void inputs_unpack(std::int64_t frame, std::span<const std::int64_t> tensors);
   /// The unit is the one pushed last.
   void unit_begin(std::optional<std::int64_t> frame, bool replay, bool checkpointed, bool reentrant,
                   std::optional<ReplayKey> key);
@@ -101,9 +102,9 @@ class EventLog {
   void determinism_check(std::int64_t frame, bool ok, std::int64_t n_forward,
                          std::int64_t n_replay);
   void sac_decide(std::int64_t frame, std::string_view op, std::int64_t index, bool saved,
-                  const std::vector<std::int64_t>& tensors);
+                  std::span<const std::int64_t> tensors);
   void sac_hit(std::int64_t frame, std::string_view op, std::int64_t index,
-               const std::vector<std::int64_t>& tensors);
+               std::span<const std::int64_t> tensors);
   void node_begin(std::string_view name, std::uint64_t number, bool retain);
   void grad(std::string_view param, Ring value);
   void side_effect(std::string_view name);
@@ -138,6 +139,7 @@ class EventLog {
   std::vector<std::optional<LayoutId>> layouts_;  // by value
   std::vector<TensorView> views_;                 // reused
   std::vector<std::string> texts_;                // reused
+  std::string text_;                              // likewise
 };
 
 }  // namespace remat

@@ -85,7 +85,7 @@ void EventLog::frame_free(std::int64_t frame) {
   end(Kind::frame_free);
 }
 
-void EventLog::inputs_save(std::int64_t frame, const std::vector<std::int64_t>& tensors,
+void EventLog::inputs_save(std::int64_t frame, std::span<const std::int64_t> tensors,
                            std::int64_t n_hidden) {
   if (!begin()) return;
   trace_->add(Field::frame, frame);
@@ -100,7 +100,7 @@ void EventLog::inputs_unpack_begin(std::int64_t frame) {
   end(Kind::inputs_unpack_begin);
 }
 
-void EventLog::inputs_unpack(std::int64_t frame, const std::vector<std::int64_t>& tensors) {
+void EventLog::inputs_unpack(std::int64_t frame, std::span<const std::int64_t> tensors) {
   if (!begin()) return;
   trace_->add(Field::frame, frame);
   trace_->add_list(Field::tensors, tensors);
@@ -162,7 +162,7 @@ void EventLog::determinism_check(std::int64_t frame, bool ok, std::int64_t n_for
 }
 
 void EventLog::sac_decide(std::int64_t frame, std::string_view op, std::int64_t index, bool saved,
-                          const std::vector<std::int64_t>& tensors) {
+                          std::span<const std::int64_t> tensors) {
   if (!begin()) return;
   trace_->add(Field::frame, frame);
   trace_->add_name(Field::op, op);
@@ -174,7 +174,7 @@ void EventLog::sac_decide(std::int64_t frame, std::string_view op, std::int64_t 
 }
 
 void EventLog::sac_hit(std::int64_t frame, std::string_view op, std::int64_t index,
-                       const std::vector<std::int64_t>& tensors) {
+                       std::span<const std::int64_t> tensors) {
   if (!begin()) return;
   trace_->add(Field::frame, frame);
   trace_->add_name(Field::op, op);

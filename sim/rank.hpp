@@ -1,11 +1,13 @@
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -112,6 +114,14 @@ class Rank : private SlotOwner {
     std::map<std::string, std::size_t, std::less<>> op_calls;  // for the cache
     OwnerClass owner = OwnerClass::forward_tmp;
   };
+  /// As many as one op has, without memory of their own where that is few.
+  template <typename T>
+  using Few = boost::container::small_vector<T, 4>;
+  using Tensors = Few<Tensor>;
+  template <typename T>
+  static std::span<T> span_of(Few<T>& few) {
+    return {few.data(), few.size()};
+  }
   /// What a replay is, for the trace and the generator.
   struct ReplayBracket {
     std::size_t forward = 0;
@@ -171,9 +181,9 @@ class Rank : private SlotOwner {
   Flow require_defined(Walk& walk, const std::vector<ValueId>& values);
   bool is_leaf_write(const OpStatement& op, ValueId output) const;
   void copy(Walk& walk, ValueId from, ValueId to);
-  Flow run_kernel(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs);
-  Tensor make_output(Walk& walk, const OpStatement& op, ValueId output,
-                     const std::vector<Tensor>& made, bool& is_new);
+  Flow run_kernel(Walk& walk, const OpStatement& op, Tensors& outputs);
+  Tensor make_output(Walk& walk, const OpStatement& op, ValueId output, const Tensors& made,
+                     bool& is_new);
   void write_in_place(const OpStatement& op, const Tensor& target, Ring value);
   /// How the old element and the new one combine where a write leaves a part of the storage alone.
   struct PartialWrite {
@@ -182,8 +192,8 @@ class Rank : private SlotOwner {
   };
   static PartialWrite partial_write(std::uint64_t seed);
   bool writes_a_part(const OpStatement& op) const;
-  Flow serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs, bool& served);
-  void remember(Walk& walk, const OpStatement& op, const std::vector<Tensor>& outputs);
+  Flow serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& served);
+  void remember(Walk& walk, const OpStatement& op, const Tensors& outputs);
   /// Where the cache keeps the op's calls.
   std::string_view queue_of(const OpStatement& op) const;
   /// The policy's answer for a call, `call` others of it having come before.
@@ -227,13 +237,13 @@ class Rank : private SlotOwner {
   void add_gradient(std::optional<Gradient>& to, Gradient gradient);
   void reach_leaf(ValueId leaf, Gradient gradient);
   Gradient make_gradient(std::string_view maker, std::int64_t bytes, Ring value,
-                         const std::vector<std::int64_t>& inputs);
+                         std::span<const std::int64_t> inputs);
   Gradient shared(const Gradient& gradient) const;
   std::optional<Gradient> input_gradient(const Node& node,
-                                         const std::vector<std::optional<Gradient>>& outer,
-                                         std::size_t input, const std::vector<Tensor>& saved);
+                                         std::span<const std::optional<Gradient>> outer,
+                                         std::size_t input, const Tensors& saved);
   Ring derivative(const Node& node, std::size_t output, std::size_t input,
-                  const std::vector<Tensor>& saved) const;
+                  const Tensors& saved) const;
   void release_saves(Node& node);
   /// The next graph task; a replay that it asks for is keyed by `group` where there is one.
   GraphTask begin_task(std::optional<std::int64_t> group);

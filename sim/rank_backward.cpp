@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <utility>
 
 #include "model/op_values.hpp"
@@ -67,9 +69,9 @@ Flow Rank::add_root(GraphTask& task, Graph& graph) {
     return fail("E-GRAD-NONE", "builtins.RuntimeError",
                 "element 0 of tensors does not require grad and does not have a grad_fn");
   }
-  task.roots.push_back(
-      {variable->node.shared(), variable->output,
-       make_gradient("ones_like", bytes_of(value_of(*root)), Ring(1), {variable->tensor.id})});
+  task.roots.push_back({variable->node.shared(), variable->output,
+                        make_gradient("ones_like", bytes_of(value_of(*root)), Ring(1),
+                                      std::array{variable->tensor.id})});
   return Flow::done;
 }
 
@@ -97,10 +99,16 @@ void Rank::find_nodes(GraphTask& task) {
     task.places[task.nodes[place].index()] = place;
   // Oldest first: whether a node leads to a leaf that is asked for follows from its edges.
   task.runs.assign(task.nodes.size(), !task.targets);
-  task.arrived.resize(task.nodes.size());
+  task.first_arrived.reserve(task.nodes.size() + 1);
+  std::size_t n_outputs = 0;
+  for (const NodeRef& node : task.nodes) {
+    task.first_arrived.push_back(n_outputs);
+    n_outputs += tape_[node.index()].n_outputs;
+  }
+  task.first_arrived.push_back(n_outputs);
+  task.arrived.resize(n_outputs);
   for (std::size_t place = task.nodes.size(); place-- > 0;) {
     const Node& node = tape_[task.nodes[place].index()];
-    task.arrived[place].resize(node.n_outputs);
     if (!task.targets) continue;
     task.runs[place] = std::any_of(node.edges.begin(), node.edges.end(),
                                    [&](const Edge& edge) { return is_wanted(task, edge); });
@@ -123,12 +131,13 @@ bool Rank::is_wanted(const GraphTask& task, const Edge& edge) {
 Flow Rank::run_task(GraphTask& task) {
   for (GraphTask::Root& root : task.roots) {
     const std::size_t place = *task.places.find(root.node.index());
-    add_gradient(task.arrived[place][root.output], std::move(root.gradient));
+    add_gradient(task.arrived_at(place)[root.output], std::move(root.gradient));
   }
   for (std::size_t place = 0; place < task.nodes.size(); ++place) {
     if (!task.runs[place]) continue;
     if (const Flow flow = run_node(task, place); flow != Flow::done) return flow;
-    task.arrived[place].clear();
+    for (std::optional<Gradient>& gradient : task.arrived_at(place))
+      gradient.reset();
   }
   return Flow::done;
 }
@@ -137,7 +146,8 @@ Flow Rank::run_node(GraphTask& task, std::size_t place) {
   const std::uint32_t index = task.nodes[place].index();
   Node& node = tape_[index];
   if (node.op == nullptr && !node.reentrant) {  // it stands for a tensor whose gradient is wanted
-    if (task.arrived[place][0]) task.captured[index] = std::move(*task.arrived[place][0]);
+    std::optional<Gradient>& arrived = task.arrived_at(place)[0];
+    if (arrived) task.captured[index] = std::move(*arrived);
     return Flow::done;
   }
   if (task.leaves_for_dw != nullptr) {
@@ -145,8 +155,8 @@ Flow Rank::run_node(GraphTask& task, std::size_t place) {
     const std::vector<NodeRef>& wanted = task.leaves_for_dw->held;
     if (std::any_of(wanted.begin(), wanted.end(), held)) {
       for (std::uint32_t j = 0; j < node.n_outputs; ++j) {
-        if (task.arrived[place][j])
-          task.leaves_for_dw->left_by_dx[{index, j}] = shared(*task.arrived[place][j]);
+        const std::optional<Gradient>& arrived = task.arrived_at(place)[j];
+        if (arrived) task.leaves_for_dw->left_by_dx[{index, j}] = shared(*arrived);
       }
     }
   }
@@ -164,17 +174,16 @@ Flow Rank::run_node(GraphTask& task, std::size_t place) {
 
 Flow Rank::run_op_node(GraphTask& task, std::size_t place) {
   Node& node = tape_[task.nodes[place].index()];
-  std::vector<Tensor> saved;
-  saved.reserve(node.saves.size());
+  Tensors saved;
   for (SavedSlot& slot : node.saves) {
     Tensor tensor;
     if (const Flow flow = unpack(slot, task.key, tensor); flow != Flow::done) return flow;
     saved.push_back(std::move(tensor));
   }
-  std::vector<std::pair<std::size_t, Gradient>> made;
+  Few<std::pair<std::size_t, Gradient>> made;
   for (std::size_t i = 0; i < node.edges.size(); ++i) {
     if (!is_wanted(task, node.edges[i])) continue;
-    if (auto gradient = input_gradient(node, task.arrived[place], i, saved))
+    if (auto gradient = input_gradient(node, task.arrived_at(place), i, saved))
       made.emplace_back(i, std::move(*gradient));
   }
   log_->spend(node.op->cost);
@@ -194,7 +203,7 @@ void Rank::release_saves(Node& node) {
 
 /// ∂ output / ∂ input of an op's node, as its kind's polynomial has it.
 Ring Rank::derivative(const Node& node, std::size_t output, std::size_t input,
-                      const std::vector<Tensor>& saved) const {
+                      const Tensors& saved) const {
   const OpStatement& op = *node.op;
   const ProgramValue& from = value_of(op.inputs[input]);
   const ProgramValue& to = value_of(op.outputs[output]);
@@ -209,7 +218,7 @@ Ring Rank::derivative(const Node& node, std::size_t output, std::size_t input,
   // A write has one result, seen through each tensor that looks at the storage.
   const std::size_t seen = op.writes ? 0 : output;
   // A recorded op may save less than its kind: then the part is a constant of the op's own.
-  Ring part = rule.derivative(seen, input, op.inputs.size(), of_factor)
+  Ring part = rule.derivative(seen, input, op.inputs.size(), std::cref(of_factor))
                   .value_or(constant_of(op.seed + input));
   if (!op.writes) return part;
   if (writes_a_part(op)) {
@@ -219,12 +228,12 @@ Ring Rank::derivative(const Node& node, std::size_t output, std::size_t input,
   return part * to.constant * inverse(value_of(op.outputs[0]).constant);
 }
 
-std::optional<Rank::Gradient> Rank::input_gradient(
-    const Node& node, const std::vector<std::optional<Gradient>>& outer, std::size_t input,
-    const std::vector<Tensor>& saved) {
+std::optional<Rank::Gradient> Rank::input_gradient(const Node& node,
+                                                   std::span<const std::optional<Gradient>> outer,
+                                                   std::size_t input, const Tensors& saved) {
   Ring sum;
   const Gradient* only = nullptr;
-  std::vector<std::int64_t> ids;
+  Few<std::int64_t> ids;
   for (std::size_t j = 0; j < outer.size(); ++j) {
     if (!outer[j]) continue;
     sum += outer[j]->value * derivative(node, j, input, saved);
@@ -235,15 +244,17 @@ std::optional<Rank::Gradient> Rank::input_gradient(
   const OpStatement& op = *node.op;
   for (const Tensor& tensor : saved)
     ids.push_back(tensor.id);
+  // Only the trace names what made a gradient.
+  const std::string maker = log_->is_on() ? op.name + ".backward" : std::string();
   if (op.kind->makes_view && op.outputs.size() == 1) {
     // The gradient of a view is a view of the gradient.
     Gradient gradient{only->hold.shared_as(OwnerClass::grad), next_tensor_++, sum};
     const std::uint32_t storage = gradient.hold.storage();
-    log_->backward_op(op.name + ".backward", ids, gradient.id, ledger_.number(storage),
+    log_->backward_op(maker, span_of(ids), gradient.id, ledger_.number(storage),
                       ledger_.bytes(storage));
     return gradient;
   }
-  return make_gradient(op.name + ".backward", bytes_of(value_of(op.inputs[input])), sum, ids);
+  return make_gradient(maker, bytes_of(value_of(op.inputs[input])), sum, span_of(ids));
 }
 
 Rank::Gradient Rank::shared(const Gradient& gradient) const {
@@ -251,7 +262,7 @@ Rank::Gradient Rank::shared(const Gradient& gradient) const {
 }
 
 Rank::Gradient Rank::make_gradient(std::string_view maker, std::int64_t bytes, Ring value,
-                                   const std::vector<std::int64_t>& inputs) {
+                                   std::span<const std::int64_t> inputs) {
   const std::uint32_t storage = ledger_.allocate(bytes, BufferRole::none, maker);
   Gradient gradient{Owned(ledger_, storage, OwnerClass::grad), next_tensor_++, value};
   log_->backward_op(maker, inputs, gradient.id, ledger_.number(storage), bytes);
@@ -260,7 +271,7 @@ Rank::Gradient Rank::make_gradient(std::string_view maker, std::int64_t bytes, R
 
 void Rank::send(GraphTask& task, const Edge& edge, Gradient gradient) {
   if (edge.node) {
-    add_gradient(task.arrived[*task.places.find(edge.node.index())][edge.output],
+    add_gradient(task.arrived_at(*task.places.find(edge.node.index()))[edge.output],
                  std::move(gradient));
   } else {
     reach_leaf(*edge.leaf, std::move(gradient));
@@ -273,7 +284,8 @@ void Rank::add_gradient(std::optional<Gradient>& to, Gradient gradient) {
     return;
   }
   const std::int64_t bytes = ledger_.bytes(to->hold.storage());
-  to = make_gradient("grad_sum", bytes, to->value + gradient.value, {to->id, gradient.id});
+  to =
+      make_gradient("grad_sum", bytes, to->value + gradient.value, std::array{to->id, gradient.id});
 }
 
 void Rank::reach_leaf(ValueId leaf, Gradient gradient) {

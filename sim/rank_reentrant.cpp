@@ -76,10 +76,10 @@ Flow Rank::run_inner_backward(GraphTask& task, std::size_t place, Walk& walk, Gr
     Variable* output = find(walk, region.outputs[j]);
     if (output == nullptr || !output->node) continue;
     // No gradient for an output is one of zeros, as a Python function's backward gets it.
-    std::optional<Gradient>& arrived = task.arrived[place][j];
+    std::optional<Gradient>& arrived = task.arrived_at(place)[j];
     if (!arrived) {
       const std::int64_t bytes = element_bytes_of(value_of(region.outputs[j]).layout);
-      arrived = make_gradient("zeros_like", bytes, Ring(), {output->tensor.id});
+      arrived = make_gradient("zeros_like", bytes, Ring(), std::array{output->tensor.id});
     }
     inner.roots.push_back({output->node.shared(), output->output, std::move(*arrived)});
   }

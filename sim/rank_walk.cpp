@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "model/op_values.hpp"
@@ -102,8 +103,9 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
   if (const Flow defined = require_defined(walk, op.inputs); defined != Flow::done) return defined;
   const Phase phase = log_->phase();
   if (op.by_caller) log_->set_phase(Phase::setup);
-  std::vector<SavedSlot> saves;
+  std::vector<SavedSlot> saves;  // a node's, where there is one
   const bool tapes = op.makes_node && walk.grad;
+  if (tapes) saves.reserve(op.saves.size());
   const auto pack_those = [&](bool after_op) {
     for (const Save& save : op.saves) {
       if (!tapes || save.after_op != after_op) continue;
@@ -117,7 +119,7 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
     return Flow::done;
   };
   Flow flow = pack_those(false);
-  std::vector<Tensor> outputs;
+  Tensors outputs;
   bool served = false;
   const bool is_cached = walk.cache_of && protocol_->serves_kept_ops() && is_cacheable(op);
   if (flow == Flow::done && is_cached) flow = serve(walk, op, outputs, served);
@@ -151,23 +153,21 @@ void Rank::copy(Walk& walk, ValueId from, ValueId to) {
   const std::uint32_t storage = allocate(buffer, copy_name);
   ledger_.set_element(storage, element_of(source) * inverse(value_of(to).constant));
   Tensor made{Owned(ledger_, storage, walk.owner), to, next_tensor_++};
-  if (log_->is_on()) log_->op(copy_name, {source.id}, {shown(made)}, {});
+  if (log_->is_on()) log_->op(copy_name, std::array{source.id}, std::array{shown(made)}, {});
   walk.variables.set(to, {std::move(made), {}, 0, to});
 }
 
-Flow Rank::run_kernel(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs) {
-  std::vector<Ring> inputs;
-  std::vector<std::int64_t> input_ids;
-  inputs.reserve(op.inputs.size());
-  input_ids.reserve(op.inputs.size());
+Flow Rank::run_kernel(Walk& walk, const OpStatement& op, Tensors& outputs) {
+  Few<Ring> inputs;
+  Few<std::int64_t> input_ids;
   for (const ValueId input : op.inputs) {
     const Tensor tensor = tensor_of(walk, input, walk.owner);
     inputs.push_back(element_of(tensor));
     input_ids.push_back(tensor.id);
   }
-  std::vector<Ring> values(op.outputs.size());
+  Few<Ring> values(op.outputs.size());
   const Ring drawn = op.kind->draws ? draw() : Ring();
-  OpValues(*op.kind, op.seed).evaluate(inputs, drawn, values);
+  OpValues(*op.kind, op.seed).evaluate(span_of(inputs), drawn, span_of(values));
   for (std::size_t j = 0; j < op.outputs.size(); ++j) {
     bool is_new = false;
     Tensor output = make_output(walk, op, op.outputs[j], outputs, is_new);
@@ -182,11 +182,10 @@ Flow Rank::run_kernel(Walk& walk, const OpStatement& op, std::vector<Tensor>& ou
   log_->spend(op.cost);
   if (has(RankFault::times_from_the_process)) log_->spend(op_number_of_the_process());
   if (log_->is_on()) {
-    std::vector<ShownTensor> shown_outputs;
-    shown_outputs.reserve(outputs.size());
+    Few<ShownTensor> shown_outputs;
     for (const Tensor& output : outputs)
       shown_outputs.push_back(shown(output));
-    log_->op(op.name, input_ids, shown_outputs, op.cost);
+    log_->op(op.name, span_of(input_ids), span_of(shown_outputs), op.cost);
     if (op.writes && !outputs.empty())
       log_->mutate(outputs[0].id, ledger_.number(outputs[0].hold.storage()));
   }
@@ -194,8 +193,8 @@ Flow Rank::run_kernel(Walk& walk, const OpStatement& op, std::vector<Tensor>& ou
 }
 
 /// The output lies on an input's storage, on that of an output before it, or on a new one.
-Tensor Rank::make_output(Walk& walk, const OpStatement& op, ValueId output,
-                         const std::vector<Tensor>& made, bool& is_new) {
+Tensor Rank::make_output(Walk& walk, const OpStatement& op, ValueId output, const Tensors& made,
+                         bool& is_new) {
   if (is_leaf_write(op, output)) return tensor_of(walk, output, walk.owner);
   const BufferId buffer = value_of(output).buffer;
   for (const ValueId input : op.inputs) {
@@ -246,7 +245,7 @@ bool Rank::keeps(const OpStatement& op, std::size_t call) const {
 }
 
 /// A replay meets an op: is it served from the policy's cache?
-Flow Rank::serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs, bool& served) {
+Flow Rank::serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& served) {
   if (!walk.serves) return Flow::done;
   CheckpointFrame& frame = *frames_[*walk.cache_of];
   const auto found = frame.cache.find(queue_of(op));
@@ -289,13 +288,12 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs
   }
   served = true;
   entry->consumed = true;
-  std::vector<std::int64_t> ids;
-  ids.reserve(entry->outputs.size());
+  Few<std::int64_t> ids;
   for (Tensor& kept : entry->outputs) {
     ids.push_back(kept.id);
     outputs.push_back(kept.shared_as(walk.owner));
   }
-  log_->sac_hit(frame.number, op.name, static_cast<std::int64_t>(call), ids);
+  log_->sac_hit(frame.number, op.name, static_cast<std::int64_t>(call), span_of(ids));
   entry->outputs.clear();
   // The code goes on with the tensor that it has, whatever an op that should have written it gave.
   if (op.writes) outputs[0] = tensor_of(walk, *op.writes, walk.owner);
@@ -308,22 +306,22 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, std::vector<Tensor>& outputs
 }
 
 /// Forward ran an op under a selective policy: what does it keep?
-void Rank::remember(Walk& walk, const OpStatement& op, const std::vector<Tensor>& outputs) {
+void Rank::remember(Walk& walk, const OpStatement& op, const Tensors& outputs) {
   CheckpointFrame& frame = *frames_[*walk.cache_of];
   std::vector<CacheEntry>& calls = found_or_added(frame.cache, queue_of(op));
   const bool kept = keeps(op, calls.size());
   CacheEntry& entry = calls.emplace_back();
   entry.kept = kept;
   entry.rng_after = rng_position_;
-  std::vector<std::int64_t> ids;
-  ids.reserve(outputs.size());
+  Few<std::int64_t> ids;
   for (const Tensor& output : outputs) {
     ids.push_back(output.id);
     if (!kept) continue;
     entry.outputs.push_back(output.shared_as(OwnerClass::sac_cache));
     entry.versions.push_back(ledger_.version(output.hold.storage()));
   }
-  log_->sac_decide(frame.number, op.name, static_cast<std::int64_t>(calls.size()) - 1, kept, ids);
+  log_->sac_decide(frame.number, op.name, static_cast<std::int64_t>(calls.size()) - 1, kept,
+                   span_of(ids));
 }
 
 Edge Rank::edge_to(Walk& walk, ValueId input) {

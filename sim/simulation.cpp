@@ -190,18 +190,23 @@ PhaseOrder with_whole_backwards(const PhaseOrder& order) {
   return whole;
 }
 
-SimulationResult simulate(const Simulation& simulation, Trace& trace) {
+/// The run that checkpoints nothing, in whole backwards.
+SimulationResult reference_of(const Simulation& simulation) {
   // The reference is sound, whatever fault is planted in what is held against it.
   ProtocolOptions sound = simulation.options;
   sound.fault = ProtocolFault::none;
   const auto plain = make_protocol("none", sound);
-  const auto protocol = make_protocol(simulation.protocol, simulation.options);
-  REMAT_INVARIANT(protocol != nullptr);
   const PhaseOrder whole = with_whole_backwards(*simulation.order);
   Simulation plain_run = simulation;
   plain_run.order = &whole;
   plain_run.rank.fault = RankFault::none;
-  const SimulationResult reference = Loop(plain_run, *plain, nullptr).run();
+  return Loop(plain_run, *plain, nullptr).run();
+}
+
+SimulationResult simulate(const Simulation& simulation, Trace& trace) {
+  const auto protocol = make_protocol(simulation.protocol, simulation.options);
+  REMAT_INVARIANT(protocol != nullptr);
+  const SimulationResult reference = reference_of(simulation);
   std::optional<GradientsByLeaf> gradients;
   if (!reference.error) gradients = of_every_step(*simulation.program, reference);
   Loop loop(simulation, *protocol, &trace);

@@ -1,25 +1,41 @@
 #include "properties/invariants/checker.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "model/errors.hpp"
 
 namespace remat {
 
-Checker::Checker(std::span<const std::string> names) : names_(names.begin(), names.end()) {
-  for (const InvariantRow& row : invariants()) {
-    running_.push_back({row.name, row.make()});
+namespace {
+
+/// Kind → places of the invariants that want to see it, in the order in which they do.
+using WantedBy = std::array<std::vector<std::uint8_t>, kind_count>;
+
+WantedBy wanted_by() {
+  WantedBy wanted;
+  for (std::size_t kind = 0; kind < kind_count; ++kind) {
     // unpack_follows_replay comes first in every list but judges last: it is silent about a refused
     // read that another invariant has explained at the same event (F5).
-    for (std::size_t kind = 0; kind < kind_count; ++kind) {
-      if (!row.kinds[kind]) continue;
-      auto& list = wanted_by_[kind];
-      const bool first_judges_last = !list.empty() &&
-                                     running_.front().name == invariants().front().name &&
-                                     list.back() == running_.front().invariant.get();
-      list.insert(first_judges_last ? list.end() - 1 : list.end(), running_.back().invariant.get());
-    }
+    const std::span<const InvariantRow> rows = invariants();
+    for (std::size_t place = 1; place < rows.size(); ++place)
+      if (rows[place].kinds[kind]) wanted[kind].push_back(static_cast<std::uint8_t>(place));
+    if (rows.front().kinds[kind]) wanted[kind].push_back(0);
   }
+  return wanted;
+}
+
+const std::vector<std::uint8_t>& wanted_by(Kind kind) {
+  static const WantedBy wanted = wanted_by();
+  return wanted[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace
+
+Checker::Checker(std::span<const std::string> names) : names_(names.begin(), names.end()) {
+  running_.reserve(invariants().size());
+  for (const InvariantRow& row : invariants())
+    running_.push_back({row.name, row.make()});
   for (const std::string& name : names)
     REMAT_INVARIANT(invariant_named(name) != nullptr);
 }
@@ -27,8 +43,8 @@ Checker::Checker(std::span<const std::string> names) : names_(names.begin(), nam
 void Checker::observe(const EventView& event) {
   ++n_events_;
   facts_.begin(event);
-  for (Invariant* invariant : wanted_by_[static_cast<std::size_t>(event.kind())])
-    invariant->observe(event, facts_, report_);
+  for (const std::uint8_t place : wanted_by(event.kind()))
+    running_[place].invariant->observe(event, facts_, report_);
   facts_.end(event);
 }
 

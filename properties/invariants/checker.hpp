@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -52,7 +51,6 @@ class Checker {
   Facts facts_;
   Report report_;
   std::vector<Running> running_;
-  std::array<std::vector<Invariant*>, kind_count> wanted_by_;  // kind → who wants to see it
   std::int64_t n_events_ = 0;
 };
 

@@ -5,6 +5,11 @@
 #include <nlohmann/json.hpp>
 
 namespace remat {
+
+struct ParsedExpectation {
+  nlohmann::json json;
+};
+
 namespace {
 
 [[noreturn]] void wrong(const std::string& pointer, const std::string& expected) {
@@ -13,15 +18,20 @@ namespace {
                   pointer, expected));
 }
 
-nlohmann::json part_of(const TraceHeader& header, const char* key) {
-  const nlohmann::json expect = nlohmann::json::parse(header.expect);
+const nlohmann::json& part_of(const TraceHeader& header, const char* key) {
+  static const nlohmann::json none;
+  if (!header.parsed_expect) {
+    header.parsed_expect = std::make_shared<const ParsedExpectation>(
+        ParsedExpectation{nlohmann::json::parse(header.expect)});
+  }
+  const nlohmann::json& expect = header.parsed_expect->json;
   if (!expect.is_object()) wrong("", "an object");
   const auto found = expect.find(key);
-  return found == expect.end() ? nlohmann::json() : *found;
+  return found == expect.end() ? none : *found;
 }
 
 std::optional<std::int64_t> bytes_of(const TraceHeader& header, const char* key) {
-  const nlohmann::json part = part_of(header, key);
+  const nlohmann::json& part = part_of(header, key);
   if (part.is_null()) return std::nullopt;
   if (!part.is_number_integer() || part.get<std::int64_t>() < 0)
     wrong(std::string("/") + key, "a number of bytes, an integer of at least 0");
@@ -32,7 +42,7 @@ std::optional<std::int64_t> bytes_of(const TraceHeader& header, const char* key)
 
 std::map<std::string, std::vector<std::string>> expected_gradients(const TraceHeader& header) {
   std::map<std::string, std::vector<std::string>> gradients;
-  const nlohmann::json part = part_of(header, "gradients");
+  const nlohmann::json& part = part_of(header, "gradients");
   if (part.is_null()) return gradients;
   if (!part.is_object()) wrong("/gradients", "an object {parameter: [values]}");
   for (const auto& [param, values] : part.items()) {
@@ -46,7 +56,7 @@ std::map<std::string, std::vector<std::string>> expected_gradients(const TraceHe
 
 std::vector<ExpectedCount> expected_op_counts(const TraceHeader& header) {
   std::vector<ExpectedCount> counts;
-  const nlohmann::json part = part_of(header, "op_counts");
+  const nlohmann::json& part = part_of(header, "op_counts");
   if (part.is_null()) return counts;
   if (!part.is_object()) wrong("/op_counts", "an object {name or name:phase: count}");
   for (const auto& [key, count] : part.items()) {

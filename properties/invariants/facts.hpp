@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,10 +15,14 @@
 
 namespace remat {
 
+struct ParsedExpectation;
+
 /// What the header says about the trace.
 struct TraceHeader {
   std::string producer;
-  std::string expect = "{}";            // JSON text
+  std::string expect = "{}";  // JSON text
+  // The same, parsed by whoever asks first (expectations.hpp).
+  mutable std::shared_ptr<const ParsedExpectation> parsed_expect;
   bool storages_have_lifetimes = true;  // false: `not_recorded` names their allocation or release
   /// Written by a recorder on a real system, where a caller may hold things past the step (L2, L3).
   bool has_a_caller = true;

@@ -76,7 +76,10 @@ class GradientsEqualPlain : public Invariant {
     if (value.empty()) {
       ++of_param.n_without_value;
     } else {
-      of_param.values.push_back(nlohmann::json::parse(value).dump());
+      // A number is spelled in one way only; other JSON is brought to one.
+      const bool is_number = value.find_first_not_of("0123456789") == std::string_view::npos;
+      of_param.values.push_back(is_number ? std::string(value)
+                                          : nlohmann::json::parse(value).dump());
     }
     of_param.events.push_back(event.seq());
   }
