@@ -97,6 +97,9 @@ void ProgramReader::read_container(const JsonPlace& statement) {
     const ValueId value = known(item);  // to put it in is not to read it
     const std::string inside = name + "." + item.text();
     define(item, inside, value);
+    // What came out of a region in one container and goes into another was never in the open.
+    const bool was_hidden = hidden_.contains(item.text()) && !is_hidden(item.text());
+    if (was_hidden) builder_.put_in_container(value);
     hidden_[inside] = innermost_region();
   }
 }

@@ -50,6 +50,9 @@ const std::vector<BannedWord> banned_words = {
     {"locale", std::regex(R"(\bsetlocale\b)")},
 };
 
+/// The one file that may look at the time: budgets of campaigns end by it.
+constexpr std::string_view the_clock = "cli/stopwatch.cpp";
+
 const std::regex shared_place(R"(\btemp_directory_path\b)");
 
 const std::regex vague_name(R"((^|_)(utils?|common|helpers?|types|manager)$)");
@@ -161,6 +164,7 @@ class Review {
     }
     const auto code = line.substr(0, line.find("//"));
     for (const auto& banned : banned_words) {
+      if (path == the_clock && std::string_view(banned.name) == "wall clock") continue;
       if (std::regex_search(code, banned.pattern)) {
         complain(path, number, std::string("not deterministic: ") + banned.name);
       }

@@ -122,6 +122,18 @@ TEST_CASE("tidy bans what makes two runs differ, outside of tests", "[tidy]") {
   }
 }
 
+TEST_CASE("tidy lets one file look at the time, and at nothing else", "[tidy]") {
+  auto tree = good_tree();
+  tree["cli/CMakeLists.txt"] = "add_executable(rematsim stopwatch.cpp other.cpp)\n";
+  tree["cli/stopwatch.cpp"] = "auto t = std::chrono::steady_clock::now();\n";
+  tree["cli/other.cpp"] = "\n";
+  CHECK(tidy_complaints(tree).empty());
+  tree["cli/other.cpp"] = tree["cli/stopwatch.cpp"];
+  tree["cli/stopwatch.cpp"] = "srand(1);\n";
+  CHECK(tidy_complaints(tree) == Complaints{"cli/other.cpp:1: not deterministic: wall clock",
+                                            "cli/stopwatch.cpp:1: not deterministic: rand"});
+}
+
 TEST_CASE("tidy wants each test to write in a folder of its own", "[tidy]") {
   const std::string code = R"(#pragma once
 auto p = std::filesystem::temp_directory_path();

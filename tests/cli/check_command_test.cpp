@@ -162,10 +162,12 @@ TEST_CASE("check says what is wrong with the header's expectation", "[cli]") {
 
 TEST_CASE("bad usage is one line and exit 2", "[cli]") {
   CHECK(rematsim({}).err ==
-        "error: no command is given; expected one of check, predict, simulate, schema; see "
+        "error: no command is given; expected one of check, predict, simulate, fuzz, shrink, "
+        "mutants, selfcheck, schema; see "
         "rematsim --help\n");
   CHECK(rematsim({"chek"}).err ==
-        "error: unknown command 'chek'; expected one of check, predict, simulate, schema; see "
+        "error: unknown command 'chek'; expected one of check, predict, simulate, fuzz, shrink, "
+        "mutants, selfcheck, schema; see "
         "rematsim --help\n");
   CHECK(rematsim({"check"}).err ==
         "error: no trace is named; expected one or more files (- is standard input)\n");

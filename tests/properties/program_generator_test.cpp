@@ -142,7 +142,7 @@ std::vector<Dimension> dimensions() {
        [](const auto& made) {
          return any_op(made, [](const OpStatement& op) { return op.kind->makes_view; });
        },
-       0.2},
+       0.15},
       {Feature::in_place,
        [](const auto& made) {
          return any_op(made, [&](const OpStatement& op) {

@@ -1,0 +1,68 @@
+#include "properties/case_token.hpp"
+
+#include <rapidcheck/catch.h>
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "model/errors.hpp"
+#include "properties/campaign.hpp"
+#include "sim/scenario_writer.hpp"
+#include "tests/properties/arbitrary_tape.hpp"
+#include "traces/trace_hash.hpp"
+
+namespace remat {
+namespace {
+
+using Choices = std::vector<std::uint64_t>;
+
+std::string refusal_of(const std::string& token) {
+  try {
+    choices_of(token);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("a token stands for the choices of a tape", "[properties]") {
+  CHECK(case_token({}) == "R1.");
+  CHECK(choices_of("R1.").empty());
+  CHECK(case_token({1, 2, 3}) == "R1.AQID");
+  CHECK(choices_of("R1.AQID") == Choices{1, 2, 3});
+  CHECK(choices_of(case_token({0, 300, UINT64_MAX})) == Choices{0, 300, UINT64_MAX});
+  CHECK(case_token({1, 0, 0}) == case_token({1}));
+  rc::prop("any choices come back, but for zeros at the end", [] {
+    const Choices choices = *arbitrary_tape(60);
+    RC_ASSERT(choices_of(case_token(choices)) == without_trailing_zeros(choices));
+  });
+}
+
+TEST_CASE("a text that is no token is refused, and says why", "[properties]") {
+  CHECK(refusal_of("") == "'' is no case: it does not begin with R1.");
+  CHECK(refusal_of("AQID") == "'AQID' is no case: it does not begin with R1.");
+  CHECK(refusal_of("R2.AQID") ==
+        "'R2.AQID' is no case: it is of another version of the generator; expected one that begins "
+        "with R1.");
+  CHECK(refusal_of("R1.AQ*D") ==
+        "'R1.AQ*D' is no case: '*' is no digit of base64url; expected a token that fuzz or shrink "
+        "has printed");
+  CHECK(refusal_of("R1.gICA") == "'R1.gICA' is no case: it breaks off; expected the whole token");
+  CHECK(refusal_of("R1." + std::string(20, '_')) ==
+        "'R1.____________________' is no case: a choice in it has more than 64 bits");
+}
+
+TEST_CASE("a token means the same case as long as its version is the same", "[properties]") {
+  // Fails where the generator draws otherwise than it did: then tokens that people keep mean other
+  // cases, and the number in `R1.` must go up with this hash.
+  TraceHash hash;
+  for (std::uint64_t number = 0; number < 300; ++number) {
+    ChoiceTape tape = tape_of_case(1, number);
+    hash.add(scenario_json(generate_case(tape, {}).scenario, {}));
+  }
+  CHECK(hash.digits() == "c5391f3e22abf33f2e97d6673c94bc64");
+}
+
+}  // namespace remat
