@@ -276,8 +276,9 @@ void BodyGenerator::write_region(const std::string& name, bool takes_edit, std::
   write_region_body(takes_edit, depth);
   close_region(scope, takes_edit);
   tape_->end_span(begin);
-  if (depth == 0 && !takes_edit && !is_sharing_ && draws(Feature::sharing))
-    write_shared(name, begin, tape_->position() - 1);
+  const bool may_share = depth == 0 && !takes_edit && !is_sharing_ && has(Feature::sharing);
+  const std::size_t end = tape_->position();
+  if (may_share && tape_->choose(3) == 2) write_shared(name, begin, end);
 }
 
 /// The same region once more, on what it made: its choices are made again, not drawn.
@@ -299,7 +300,7 @@ void BodyGenerator::write_next_region(bool takes_edit) {
 
 void BodyGenerator::write_leaves() {
   n_primes_ = tape_->choose(primes.size());
-  cost_unit_ = tape_->choose(50);
+  cost_unit_ = tape_->choose(1000);
   pool_ = {builder_->leaf("x", prime_layout(), BufferRole::input, true)};
   const bool needs_param = has(Edit::parameter_written);
   const std::uint64_t n_params = (needs_param ? 1 : 0) + tape_->choose(3);
@@ -314,7 +315,7 @@ ValueId BodyGenerator::write() {
   write_leaves();
   fixed_.insert(builder_->value(pool_[0]).buffer.index());  // the input is the caller's
   write_next_region(!has(Edit::none));
-  for (std::size_t begin = tape_->position(); tape_->choose(3) == 2; begin = tape_->position()) {
+  for (std::size_t begin = tape_->position(); tape_->choose(4) == 3; begin = tape_->position()) {
     if (tape_->choose(4) == 3) write_statement(2);
     write_next_region(false);
     tape_->end_span(begin);

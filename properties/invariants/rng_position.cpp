@@ -213,9 +213,13 @@ class RngPosition : public Invariant {
     named_op_ = id(event, Field::name);
   }
 
-  void keep_draws(const EventView& event, const Facts&) {
+  /// The region that the op is in keeps what it made; a region around that runs it again.
+  void keep_draws(const EventView& event, const Facts& facts) {
     if (!event.is_true(Field::saved) || named_op_ != id(event, Field::op)) return;
+    const std::int64_t innermost = facts.bodies().empty() ? no_frame : facts.bodies().front().frame;
+    const std::int64_t keeper = event.integer(Field::frame).value_or(innermost);
     for (const Unnamed& draw : named_) {
+      if (keeper != no_frame && draw.frame != keeper) continue;
       Call* call = calls_.find(draw.frame);
       if (call != nullptr &&
           call->draws[draw.generator][draw.index].inside.what == Inside::What::body) {

@@ -156,7 +156,7 @@ std::vector<Dimension> dimensions() {
        [](const auto& made) {
          return any_op(made, [](const OpStatement& op) { return op.kind->draws; });
        },
-       0.2},
+       0.15},
       {Feature::no_grad,
        [](const auto& made) {
          return made.edit == Edit::none && !made.has(Feature::forward_only) &&
@@ -164,7 +164,7 @@ std::vector<Dimension> dimensions() {
        },
        0.05},
       {Feature::nesting, has_nested_region, 0.1},
-      {Feature::fan_out, has_fan_out, 0.3},
+      {Feature::fan_out, has_fan_out, 0.2},
       {Feature::many_outputs,
        [](const auto& made) {
          return any_op(made, [](const OpStatement& op) {
@@ -202,7 +202,7 @@ std::vector<Dimension> dimensions() {
        [](const auto& made) {
          return any_phase(made, [](const PhaseStep& step) { return step.microbatch == 1; });
        },
-       0.5},
+       0.3},
       {Feature::steps, [](const auto& made) { return n_steps(made) > 1; }, 0.2},
       {Feature::retain,
        [](const auto& made) {
@@ -228,7 +228,7 @@ std::vector<Dimension> dimensions() {
                 any_phase(made, [](const PhaseStep& step) { return step.group.has_value(); });
        },
        0.3},
-      {Feature::sharing, has_shared_region, 0.2},
+      {Feature::sharing, has_shared_region, 0.15},
       {Feature::forward_only,
        [](const auto& made) {
          return any_op(made, [](const OpStatement& op) { return op.kind->name == "cumsum"; });

@@ -196,6 +196,41 @@ TEST_CASE("rng_position leaves out of forward's list what a replay skips",
   }
 }
 
+TEST_CASE("rng_position does not take a nested region's kept draw for one of the region around it",
+          "[invariants][rng_position]") {
+  // Forward of A draws 0, served later; B in it draws 1, kept by B's own policy; A draws 2.
+  const auto draws = [](const std::string& phase, const std::string& unit,
+                        const std::string& kept) {
+    const std::string where = R"("phase":")" + phase + R"(","unit":")" + unit + R"(")";
+    std::string text = R"({"kind":"rng",)" + where + R"(,"generator":"cpu"})" + "\n" +
+                       R"({"kind":"op",)" + where +
+                       R"(,"name":"dropout","inputs":[],"outputs":[]})" + "\n";
+    if (!kept.empty())
+      text +=
+          R"({"kind":"sac_decide",)" + where + R"(,"op":"dropout","idx":0,"saved":)" + kept + "}\n";
+    return text;
+  };
+  const auto unit = [](const std::string& kind, const std::string& phase, const std::string& name,
+                       int frame, const std::string& exec) {
+    return R"({"kind":"unit_)" + kind + R"(","phase":")" + phase + R"(","unit":")" + name +
+           R"(","frame":)" + std::to_string(frame) + R"(,"exec":")" + exec + "\"}\n";
+  };
+  const std::string forward =
+      unit("begin", "forward", "A", 1, "forward") + draws("forward", "A", "true") +
+      unit("begin", "forward", "B", 2, "forward") + draws("forward", "B", "true") +
+      unit("end", "forward", "B", 2, "forward") + draws("forward", "A", "") +
+      unit("end", "forward", "A", 1, "forward");
+  const std::string replay =
+      unit("begin", "replay", "A", 1, "replay") +
+      R"({"kind":"sac_hit","phase":"replay","unit":"A","op":"dropout","idx":0})"
+      "\n" +
+      R"({"kind":"rng_set","phase":"replay","generator":"cpu","to":1})"
+      "\n" +
+      unit("begin", "replay", "B", 3, "forward") + draws("replay", "B", "true") +
+      unit("end", "replay", "B", 3, "forward") + draws("replay", "A", "");
+  CHECK(checked(forward + replay).findings.empty());
+}
+
 TEST_CASE("rng_position matches the n-th run of what is skipped with forward's n-th run",
           "[invariants][rng_position]") {
   const auto run = [](const std::string& exec, int call, const std::string& inside) {
