@@ -224,10 +224,10 @@ void BodyGenerator::close_region(const RegionScope& scope, bool takes_edit) {
       takes_edit && (has(Edit::hidden_argument_written) || has(Edit::captured_by_reentrant));
   const bool must_show = takes_edit && has(Edit::argument_written);
   if (must_hide || (!is_reentrant && !must_show && draws(Feature::containers))) {
-    hidden_argument_ = inputs.back();
+    if (takes_edit) hidden_argument_ = inputs.back();
     inputs.pop_back();
   }
-  if (!inputs.empty() && (takes_edit || !region_argument_)) region_argument_ = inputs.front();
+  if (takes_edit && !inputs.empty()) region_argument_ = inputs.front();
   builder_->end_region(scope.begin, inputs);
   const ValueId last = builder_->since_write(pool_.back());
   if (is_reentrant && draws(Feature::containers)) builder_->put_in_container(last);
