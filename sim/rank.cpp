@@ -47,8 +47,13 @@ Rank::~Rank() {
 }
 
 Flow Rank::fail(std::string_view code, std::string_view type, std::string message) {
-  if (!error_) error_ = {std::string(code), std::string(type), std::move(message)};
+  if (!error_) error_ = {std::string(code), std::string(type), std::move(message), 0};
   return Flow::failed;
+}
+
+void Rank::log_error() {
+  error_->seq = log_->seq();
+  log_->error(error_->code, error_->type, error_->message);
 }
 
 std::int64_t Rank::n_replays(std::string_view unit) const {
@@ -209,7 +214,7 @@ Flow Rank::run_forward(std::size_t forward, std::optional<std::int64_t> microbat
     const bool is_root = program.root && variable.tensor.value == *program.root;
     return is_root || ledger_.has_one_owner(variable.tensor.hold.storage());
   });
-  if (flow == Flow::failed) log_->error(error_->code, error_->type, error_->message);
+  if (flow == Flow::failed) log_error();
   log_->phase_border(false, std::nullopt);
   log_->set_phase(Phase::setup);
   Graph& graph = graphs_[key];

@@ -31,6 +31,7 @@ struct SimulatedError {
   std::string code;  // of protocols.md §1.2
   std::string type;  // the exception's, as a real system would name it
   std::string message;
+  std::int64_t seq = 0;  // of its event in the trace
 };
 
 /// How a stretch of statements ended.
@@ -157,6 +158,7 @@ class Rank : private SlotOwner {
 
   // rank.cpp
   bool has(RankFault fault) const { return options_.fault == fault; }
+  void log_error();
   Flow fail(std::string_view code, std::string_view type, std::string message);
   void release(SavedSlot& slot) override;
   const ProgramValue& value_of(ValueId id) const { return program_->values[id]; }

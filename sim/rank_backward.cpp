@@ -28,7 +28,7 @@ Flow Rank::finish_phase(Flow flow) {
     log_->grad(value_of(ValueId(leaf)).name, value);
   }
   phase_grads_.clear();
-  if (flow == Flow::failed) log_->error(error_->code, error_->type, error_->message);
+  if (flow == Flow::failed) log_error();
   log_->phase_border(false, std::nullopt);
   log_->set_phase(Phase::setup);
   return flow;

@@ -55,7 +55,7 @@ class Loop : private EventHandler {
     SimulationResult& result = result_;
     result.was_cut_short = outcome == RunOutcome::events_max_reached;
     result.error = rank_.error();
-    result.error_seq = log_.seq() - 2;  // before the phase's end
+    if (result.error) result.error_seq = result.error->seq;
     result.end = log_.now();
     result.at_peak = rank_.ledger().at_peak();
     result.replay_peak_bytes = rank_.replay_peak_bytes();
