@@ -309,3 +309,13 @@ TEST_CASE("selective: hooks around the region do not see what the policy keeps",
   CHECK(n_plain == 1);  // the region's argument alone
   CHECK(run.kinds(Kind::sac_hit) == 1);
 }
+
+TEST_CASE("a run that fails names the event of its error, not one that unwinding wrote after it",
+          "[sim]") {
+  const ScenarioRun run = run_stage(R"({"checkpoint":"r","body":[)" + op("sin", {"x"}, {"a"}) +
+                                    R"(,{"raise":"builtins.ValueError","in":"replay"},)" +
+                                    op("tanh", {"a"}, {"y"}) + "]}," + op("sum", {"y"}, {"loss"}));
+  REQUIRE(run.code() == "E-USER");
+  REQUIRE(run.result.error_seq < std::ssize(run.trace));
+  CHECK(run.trace[static_cast<std::size_t>(run.result.error_seq)].kind() == Kind::error);
+}
