@@ -99,8 +99,12 @@ class FuzzRun {
     }
     if (progress_told_) show_progress("");
     report_.seconds = watch_.seconds();
-    for (const Failure& failure : failures)
+    report_.n_failures = failures.size();
+    for (const Failure& failure : failures) {
+      // The first is told in any case; for the others only while there is time.
+      if (!report_.counterexamples.empty() && is_past_telling()) break;
       tell(failure);
+    }
     if (!options_->corpus.empty()) save_corpus(options_->corpus, report_.result);
     const bool is_whole = options_->protocol.empty() && mutant_ == nullptr;
     if (is_whole) report_.unhealthy = health_complaints(report_.result.coverage);
@@ -171,15 +175,14 @@ class FuzzRun {
     return failures;
   }
 
+  bool is_past_telling() const {
+    return is_interrupted() ||
+           (budget_ && watch_.seconds() >= *budget_ + shrink_seconds_past_the_budget);
+  }
+
   void tell(const Failure& failure) {
-    ShrinkOptions shrinking{.fault = fault(), .protocol = protocol(), .is_over = {}};
-    if (budget_) {
-      shrinking.is_over = [this] {
-        return is_interrupted() || watch_.seconds() >= *budget_ + shrink_seconds_past_the_budget;
-      };
-    } else {
-      shrinking.is_over = [] { return is_interrupted(); };
-    }
+    const ShrinkOptions shrinking{
+        .fault = fault(), .protocol = protocol(), .is_over = [this] { return is_past_telling(); }};
     Counterexample found = counterexample_of(failure, shrinking);
     if (!options_->save.empty())
       report_.saved.push_back(save_counterexample(found, options_->save, report_.mutant));

@@ -101,6 +101,7 @@ std::string fuzz_json(const FuzzReport& report) {
                                   {"again", again_command(found, report.mutant)},
                                   {"scenario", Json::parse(found.scenario)}});
   }
+  json["violations_found"] = std::max(report.n_failures, report.counterexamples.size());
   json["coverage"] = coverage_json(report);
   json["discarded"] = 0;  // every tape gives a case
   json["digest"] = shown_digest(result.digest);
@@ -143,8 +144,12 @@ std::string fuzz_text(const FuzzOptions& options, const FuzzReport& report, bool
   for (const std::string& complaint : report.unhealthy)
     text += painted("unhealthy", Colour::red, colours) + ": " + complaint + "\n";
   if (report.was_interrupted) text += painted("interrupted", Colour::yellow, colours) + "\n";
+  if (report.n_failures > report.counterexamples.size()) {
+    text += fmt::format("{} more failed and are not told: there was no time left to shrink them\n",
+                        counted(report.n_failures - report.counterexamples.size()));
+  }
   const std::string verdict = !report.counterexamples.empty()
-                                  ? fmt::format("{} found", report.counterexamples.size())
+                                  ? fmt::format("{} found", counted(report.n_failures))
                                   : std::string("no violation");
   text += fmt::format(
       "{}. Again: {}\n",

@@ -13,6 +13,7 @@ namespace remat {
 struct FuzzReport {
   CampaignResult result;
   std::vector<Counterexample> counterexamples;
+  std::size_t n_failures = 0;          // found; told are those that there was time to shrink
   std::vector<std::string> saved;      // paths
   std::vector<std::string> unhealthy;  // what such a campaign must have seen, and has not
   std::string mutant;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/console.hpp"
+#include "properties/expectation.hpp"
 #include "properties/invariants/checker.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
@@ -35,6 +36,7 @@ Outcome outcome_of(const SimulateOptions& options) {
   Trace trace;
   Simulation simulation = simulation_of(outcome.scenario);
   simulation.events_max = options.events_max;
+  simulation.expectation = expectation_of(outcome.scenario);
   outcome.result = simulate(simulation, trace);
   Checker checker;
   SummaryBuilder summary;

@@ -33,7 +33,8 @@ CaseOutcome CaseRunner::judged(const GeneratedCase& generated) {
   Simulation simulation = simulation_of(generated.scenario);
   simulation.options.fault = fault_.protocol;
   simulation.rank.fault = fault_.rank;
-  if (generated.edit == Edit::none) simulation.expectation = expectation_of(generated.scenario);
+  if (generated.edit == Edit::none)
+    simulation.expectation = expectation_of(generated.scenario, ReplayedEffects::repeat);
   // Names and layouts stay when events go: now and then they are given up too.
   if (++n_cases_ % cases_of_one_table == 0) trace_ = Trace();
   trace_.drop_events();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,8 +24,8 @@ std::string_view name_at(const Program& program, std::size_t statement) {
 /// Walks the order of phases with the graphs that are alive.
 class OrderWalk {
  public:
-  OrderWalk(const Scenario& scenario, const ReferenceForward& forward)
-      : scenario_(&scenario), forward_(&forward) {}
+  OrderWalk(const Scenario& scenario, const ReferenceForward& forward, ReplayedEffects effects)
+      : scenario_(&scenario), forward_(&forward), effects_(effects) {}
 
   Expectation walked() {
     find_last_uses();
@@ -62,8 +63,12 @@ class OrderWalk {
   }
 
   void count(const std::vector<std::size_t>& ran) {
-    for (const std::size_t statement : ran)
+    const std::vector<Statement>& statements = scenario_->program.forwards.front().statements;
+    for (const std::size_t statement : ran) {
+      const bool is_effect = std::holds_alternative<SideEffect>(statements[statement]);
+      if (is_effect && effects_ == ReplayedEffects::are_findings) continue;
       ++counts_[name_at(scenario_->program, statement)];
+    }
   }
 
   void observe(std::size_t at, const PhaseStep& step) {
@@ -81,6 +86,7 @@ class OrderWalk {
       case PhaseStep::Kind::update:
         return;
       case PhaseStep::Kind::forward:
+        groups_.erase(microbatch);
         graphs_.erase(microbatch);
         peak_ = std::max(peak_, alive() + forward_->peak_bytes());
         graphs_[microbatch] = forward_->resident_bytes();
@@ -90,6 +96,8 @@ class OrderWalk {
       case PhaseStep::Kind::backward:
         peak_ = std::max(peak_, alive() + forward_->backward(step.wrt).peak_bytes);
         count(forward_->backward(step.wrt).ran);
+        // A group that asks twice replays once: how much of it the first has asked is not told.
+        if (step.group && !groups_[microbatch].insert(*step.group).second) counts_agree_ = false;
         break;
       case PhaseStep::Kind::dx:
       case PhaseStep::Kind::dw:
@@ -112,9 +120,11 @@ class OrderWalk {
 
   const Scenario* scenario_;
   const ReferenceForward* forward_;
+  ReplayedEffects effects_;
   std::vector<std::map<std::int64_t, std::size_t>> last_use_;  // by step
   std::size_t step_ = 0;
   std::map<std::int64_t, std::int64_t> graphs_;  // micro-batch → bytes that its graph keeps
+  std::map<std::int64_t, std::set<std::int64_t>> groups_;  // by micro-batch
   std::int64_t peak_ = 0;
   std::int64_t resident_ = 0;
   std::int64_t resident_max_ = 0;
@@ -126,9 +136,9 @@ class OrderWalk {
 
 }  // namespace
 
-Expectation expectation_of(const Scenario& scenario) {
+Expectation expectation_of(const Scenario& scenario, ReplayedEffects effects) {
   const ReferenceForward forward(scenario.program, reference_rules(scenario));
-  return OrderWalk(scenario, forward).walked();
+  return OrderWalk(scenario, forward, effects).walked();
 }
 
 }  // namespace remat

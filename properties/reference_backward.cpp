@@ -229,6 +229,15 @@ void ReferenceForward::find_replays(std::size_t begin, std::size_t end, std::siz
   for (std::size_t at = begin; at < end; ++at) {
     const auto* region = std::get_if<RegionBegin>(&statements_of(*program_)[at]);
     if (region == nullptr) continue;
+    const ReferenceRules::Regions mode = rules_.mode_of(*region);
+    if (mode != ReferenceRules::Regions::holders) {
+      // In a reentrant region's own replay, what it holds are frames of nobody's.
+      if (mode == ReferenceRules::Regions::reentrant) {
+        find_replays(at + 1, region->end, no_frame);
+        at = region->end;
+      }
+      continue;
+    }
     const ReferenceWalk packs =
         reference_walk(*program_, rules_, {.begin = at + 1, .end = region->end, .frame = at});
     const bool stops = rules_.early_stop && region->early_stop;

@@ -13,6 +13,7 @@ ReferenceRules reference_rules(const Scenario& scenario) {
   rules.selective = scenario.protocol == "torch-sac";
   rules.early_stop = scenario.options.early_stop;
   rules.keep_every = scenario.options.keep_every;
+  rules.tracks_nested_outputs = scenario.options.compat == Compat::strict;
   return rules;
 }
 
@@ -53,8 +54,9 @@ void ReferenceGraph::walk(std::size_t begin, std::size_t end, std::size_t frame,
           if (op->writes != output || is_made_[output.index()]) make(output, none, 0);
       }
     } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
-      if (!grad || rules_->regions == ReferenceRules::Regions::plain) continue;
-      if (rules_->regions == ReferenceRules::Regions::reentrant) {
+      const ReferenceRules::Regions mode = rules_->mode_of(*region);
+      if (!grad || mode == ReferenceRules::Regions::plain) continue;
+      if (mode == ReferenceRules::Regions::reentrant) {
         walk(at + 1, region->end, no_frame, false);
         add_reentrant(at, *region);
       } else {
@@ -108,8 +110,11 @@ void ReferenceGraph::add_reentrant(std::size_t at, const RegionBegin& region) {
   node.has_saves = true;
   const std::uint32_t index = requires_grad ? static_cast<std::uint32_t>(nodes_.size()) : none;
   if (requires_grad) nodes_.push_back(std::move(node));
-  for (std::uint32_t j = 0; j < region.outputs.size(); ++j)
-    make(region.outputs[j], index, j);
+  for (std::uint32_t j = 0; j < region.outputs.size(); ++j) {
+    const bool is_lost =
+        program_->values[region.outputs[j]].in_container && !rules_->tracks_nested_outputs;
+    make(region.outputs[j], is_lost ? none : index, j);
+  }
 }
 
 std::vector<bool> ReferenceGraph::running(const std::vector<ValueId>& leaves) const {

@@ -18,6 +18,13 @@ struct ReferenceRules {
   bool selective = false;  // P10: ops that the policy keeps are served to a replay
   bool early_stop = true;
   std::int64_t keep_every = 0;
+  bool tracks_nested_outputs = true;  // P2: not as torch, which loses those in containers
+
+  /// What becomes of a region where gradients are on.
+  Regions mode_of(const RegionBegin& region) const {
+    if (region.kind != RegionKind::checkpointed || regions == Regions::plain) return Regions::plain;
+    return region.reentrant ? Regions::reentrant : regions;
+  }
 };
 ReferenceRules reference_rules(const Scenario& scenario);
 

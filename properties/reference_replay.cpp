@@ -104,8 +104,8 @@ class Walker {
 
   bool run_region(std::size_t at, const RegionBegin& region, const State& state) {
     State inside = state;
-    if (state.grad && rules_->regions == ReferenceRules::Regions::reentrant) inside.grad = false;
-    if (state.grad && rules_->regions == ReferenceRules::Regions::holders) {
+    const auto mode = state.grad ? rules_->mode_of(region) : ReferenceRules::Regions::plain;
+    if (mode == ReferenceRules::Regions::holders) {
       for (const ValueId input : region.inputs)
         if (pack(input, state)) return false;
       // The frame keeps what its body reads, whoever packed it.
@@ -114,7 +114,8 @@ class Walker {
       inside.frame = at;
       inside.keeps = false;
     }
-    if (state.grad && rules_->regions == ReferenceRules::Regions::reentrant) {
+    if (mode == ReferenceRules::Regions::reentrant) {
+      inside.grad = false;
       for (const std::vector<ValueId>* read : {&region.inputs, &region.captured})
         std::for_each(read->begin(), read->end(), [&](ValueId id) { keep(id); });
     }

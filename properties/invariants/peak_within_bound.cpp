@@ -37,7 +37,7 @@ class PeakWithinBound : public Invariant {
         break;
       case Kind::step_end:
         if (!facts.ends_the_step()) break;
-        judge_resident(report);
+        judge_resident(facts, report);
         peak_told_ = false;
         break;
       default:
@@ -46,7 +46,7 @@ class PeakWithinBound : public Invariant {
   }
 
   void finish(const Facts& facts, Report& report) override {
-    judge_resident(report);
+    judge_resident(facts, report);
     if (!peak_max_ && !resident_max_) {
       report.not_checked(invariant_name,
                          "expect.peak_bytes or expect.resident_bytes in the header");
@@ -82,9 +82,10 @@ class PeakWithinBound : public Invariant {
   }
 
   // Of the last forward of a step: the earlier ones of a pipeline hold less.
-  void judge_resident(Report& report) {
+  // A forward that raised was not over: what it holds then is nobody's bound.
+  void judge_resident(const Facts& facts, Report& report) {
     const auto after = std::exchange(after_forward_, std::nullopt);
-    if (!after) return;
+    if (!after || (facts.stopped_at() && *facts.stopped_at() < after->seq)) return;
     any_forward_ = true;
     if (!resident_max_ || after->bytes <= *resident_max_) return;
     report.found(

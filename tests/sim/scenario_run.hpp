@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "properties/expectation.hpp"
 #include "properties/invariants/checker.hpp"
 #include "sim/simulation.hpp"
 #include "traces/diff.hpp"
@@ -56,7 +57,9 @@ struct ScenarioRun {
 inline ScenarioRun run_text(const std::string& text) {
   ScenarioRun run;
   run.scenario = std::make_unique<Scenario>(parse_scenario("test.json", text));
-  run.result = simulate(simulation_of(*run.scenario), run.trace);
+  Simulation simulation = simulation_of(*run.scenario);
+  simulation.expectation = expectation_of(*run.scenario);
+  run.result = simulate(simulation, run.trace);
   Checker checker;
   for (std::size_t i = 0; i < run.trace.size(); ++i)
     checker.observe(run.trace[i]);
