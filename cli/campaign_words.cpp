@@ -91,14 +91,24 @@ std::pair<std::uint64_t, std::uint64_t> shard_of(const std::string& text) {
 }
 
 std::vector<std::uint64_t> case_of(const std::string& token_or_file) {
-  if (token_or_file != "-" && !std::filesystem::exists(token_or_file))
+  std::error_code error;  // a long token is no file's name
+  if (token_or_file != "-" && !std::filesystem::exists(token_or_file, error)) {
+    const bool looks_like_a_file =
+        token_or_file.find_first_of("/.") != std::string::npos && !token_or_file.starts_with("R");
+    if (looks_like_a_file)
+      throw InputError(token_or_file + ": there is no such file; expected one, or a token");
     return choices_of(token_or_file);
+  }
   std::string text = content_of(token_or_file);
   if (text.find('{') == std::string::npos) {
     text.erase(std::remove_if(text.begin(), text.end(),
                               [](unsigned char c) { return std::isspace(c) != 0; }),
                text.end());
-    return choices_of(text);
+    try {
+      return choices_of(text);
+    } catch (const InputError& error_in_file) {
+      throw InputError(token_or_file + ": " + error_in_file.what());
+    }
   }
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("case") || !json["case"].is_string()) {

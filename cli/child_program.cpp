@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "model/errors.hpp"
 
@@ -43,9 +44,14 @@ std::string output_of_this_program(const std::vector<std::string>& words) {
   for (std::string& word : held)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  // What the environment says of campaigns is not for this one.
+  std::vector<char*> kept;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (!std::string_view(*entry).starts_with("REMATSIM_")) kept.push_back(*entry);
+  kept.push_back(nullptr);
   pid_t child = 0;
   const int error =
-      posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
+      posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(), kept.data());
   posix_spawn_file_actions_destroy(&actions);
   close(pipe_ends[1]);
   if (error != 0) {

@@ -7,6 +7,7 @@
 
 #include "cli/console.hpp"
 #include "model/errors.hpp"
+#include "model/flat_map.hpp"
 #include "traces/output_file.hpp"
 #include "traces/writer.hpp"
 
@@ -30,8 +31,11 @@ std::string indented(const std::string& text) {
 
 std::string file_name(const Counterexample& counterexample, const std::string& mutant) {
   std::string name = mutant.substr(0, mutant.find(' '));
+  std::uint64_t bits = 0;
+  for (const char c : counterexample.token)
+    bits = mixed_bits(bits ^ static_cast<unsigned char>(c));
   name += (name.empty() ? "" : "-") + counterexample.outcome.alarm +
-          fmt::format("-case-{}", counterexample.number);
+          fmt::format("-{:08x}", bits & 0xffffffffU);
   std::replace(name.begin(), name.end(), ':', '-');
   return name;
 }

@@ -50,22 +50,29 @@ void make_folder(const std::string& folder) {
   if (error) throw InputError(folder + ": " + error.message() + "; expected a folder to write to");
 }
 
-/// The cases that a folder holds, by name.
-std::vector<std::pair<std::string, std::vector<std::uint64_t>>> corpus_of(
-    const std::string& folder) {
-  std::vector<std::pair<std::string, std::vector<std::uint64_t>>> cases;
-  if (folder.empty() || !fs::exists(folder)) return cases;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() != ".case") continue;
-    cases.emplace_back(entry.path().string(), case_of(entry.path().string()));
+using Choices = std::vector<std::uint64_t>;
+
+/// The cases that a folder holds, in the order of their names. One that another version of the
+/// generator made, or that nobody can read, is said and left out: it must not stop a campaign.
+std::vector<Choices> corpus_of(const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_regular_file() && entry.path().extension() == ".case")
+      paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  std::vector<Choices> cases;
+  for (const std::string& path : paths) {
+    try {
+      cases.push_back(case_of(path));
+    } catch (const InputError& error) {
+      fmt::print(stderr, "left out: {}\n", error.what());
+    }
   }
-  std::sort(cases.begin(), cases.end());
   return cases;
 }
 
-void save_corpus(const std::string& folder, const CampaignResult& result) {
-  make_folder(folder);
-  for (const std::vector<std::uint64_t>& choices : result.corpus) {
+void save_corpus(const std::string& folder, const std::vector<Choices>& cases) {
+  for (const Choices& choices : cases) {
     const std::string token = case_token(choices);
     std::uint64_t name = 0;
     for (const char c : token)
@@ -90,7 +97,8 @@ class FuzzRun {
 
   FuzzReport run() {
     catch_interrupts();
-    if (!options_->emit.empty()) make_folder(options_->emit);
+    for (const std::string& folder : {options_->emit, options_->save, options_->corpus})
+      if (!folder.empty()) make_folder(folder);
     std::vector<Failure> failures = run_corpus();
     if (failures.size() < options_->max_failures) {
       report_.result = run_campaign(campaign(options_->max_failures - failures.size()));
@@ -105,7 +113,7 @@ class FuzzRun {
       if (!report_.counterexamples.empty() && is_past_telling()) break;
       tell(failure);
     }
-    if (!options_->corpus.empty()) save_corpus(options_->corpus, report_.result);
+    if (!options_->corpus.empty()) save_corpus(options_->corpus, new_cases());
     const bool is_whole = options_->protocol.empty() && mutant_ == nullptr;
     if (is_whole) report_.unhealthy = health_complaints(report_.result.coverage);
     report_.was_interrupted = is_interrupted();
@@ -131,7 +139,7 @@ class FuzzRun {
     made.failures_max = failures_max;
     made.is_over = [this](std::uint64_t cases, std::uint64_t events, std::size_t n_failures) {
       tell_progress(cases, events, n_failures);
-      return is_interrupted() || (budget_ && watch_.seconds() >= *budget_);
+      return is_over();
     };
     if (!options_->emit.empty()) {
       made.on_case = [this](std::uint64_t number, const GeneratedCase& generated,
@@ -143,7 +151,13 @@ class FuzzRun {
   void emit(std::uint64_t number, const GeneratedCase& generated, const CaseRunner& runner) const {
     const std::string path =
         (fs::path(options_->emit) / fmt::format("case-{:06}", number)).string();
-    write_file(path + ".scenario.json", scenario_json(generated.scenario, {}));
+    ChoiceTape tape = tape_of_case(report_.seed, number);
+    generate_case(tape, {.protocol = protocol()});
+    const std::string_view code = row_of(generated.edit).code;
+    const std::string about = code.empty() ? "a legal case" : fmt::format("must end in {}", code);
+    write_file(path + ".scenario.json",
+               scenario_json(generated.scenario,
+                             {.about = about, .fuzz_case = case_token(tape.chosen())}));
     write_trace(runner.trace(), path + ".jsonl");
   }
 
@@ -162,17 +176,40 @@ class FuzzRun {
   std::vector<Failure> run_corpus() {
     std::vector<Failure> failures;
     CaseRunner runner(fault());
-    for (const auto& [name, choices] : corpus_of(options_->corpus)) {
-      if (failures.size() >= options_->max_failures || is_interrupted()) break;
+    if (options_->corpus.empty()) return failures;
+    const std::string only = protocol();
+    for (const Choices& choices : corpus_of(options_->corpus)) {
+      if (failures.size() >= options_->max_failures || is_over()) break;
       ChoiceTape tape(choices);
       const GeneratedCase generated = generate_case(tape, {});
+      if (!only.empty() && generated.scenario.protocol != only) continue;
       CaseOutcome outcome = runner.run(generated);
       ++report_.corpus_cases;
+      corpus_coverage_.observe(generated, outcome, runner.trace());
       if (outcome.alarm.empty()) continue;
       if (mutant_ != nullptr && outcome.alarm != mutant_->caught_by) continue;
       failures.push_back({0, generated.scenario.protocol, choices, std::move(outcome)});
     }
     return failures;
+  }
+
+  bool is_over() const { return is_interrupted() || (budget_ && watch_.seconds() >= *budget_); }
+
+  /// Of the campaign's first cases of a cell, those of cells that the corpus did not reach.
+  std::vector<Choices> new_cases() const {
+    std::vector<Choices> cases;
+    CaseRunner runner(fault());
+    for (const Choices& choices : report_.result.corpus) {
+      ChoiceTape tape(choices);
+      const GeneratedCase generated = generate_case(tape, {});
+      Coverage alone;
+      bool is_new = false;
+      for (const Coverage::Cell& cell :
+           alone.observe(generated, runner.run(generated), runner.trace()))
+        is_new |= corpus_coverage_.cells().count(cell) == 0;
+      if (is_new) cases.push_back(choices);
+    }
+    return cases;
   }
 
   bool is_past_telling() const {
@@ -194,6 +231,7 @@ class FuzzRun {
   Stopwatch watch_;
   std::optional<double> budget_;
   FuzzReport report_;
+  Coverage corpus_coverage_;
   double next_progress_ = progress_seconds;
   bool progress_told_ = false;
 };
@@ -239,14 +277,44 @@ ExitCode run_one(const FuzzOptions& options) {
   return outcome.alarm.empty() ? ExitCode::fine : ExitCode::found;
 }
 
+ExitCode print_digest(const FuzzOptions& options) {
+  catch_interrupts();
+  check_protocol(options.protocol);
+  const Mutant* mutant = asked_mutant(options.mutant);
+  CampaignOptions campaign;
+  campaign.seed = seed_of(options.seed);
+  campaign.cases_max = options.cases.value_or(0);
+  campaign.jobs = jobs_of(options.jobs);
+  campaign.protocol = options.protocol;
+  if (mutant != nullptr) campaign.fault = mutant->fault;
+  campaign.failures_max = UINT64_MAX;
+  campaign.is_over = [](std::uint64_t, std::uint64_t, std::size_t) { return is_interrupted(); };
+  OutputFile file(options.output);
+  file.write(shown_digest(run_campaign(campaign).digest) + "\n");
+  file.commit();
+  return is_interrupted() ? ExitCode::interrupted : ExitCode::fine;
+}
+
 }  // namespace
 
 ExitCode fuzz_command(const FuzzOptions& options) {
   if (!options.fuzz_case.empty()) return run_one(options);
-  const FuzzReport report = FuzzRun(options).run();
-  if (!options.junit.empty()) write_file(options.junit, fuzz_junit(report));
-  if (!options.sarif.empty()) write_file(options.sarif, fuzz_sarif(report));
+  if (options.digest) return print_digest(options);
+  // Opened first: where nothing can be written, no hour is spent on it.
   OutputFile file(options.output);
+  std::optional<OutputFile> junit;
+  std::optional<OutputFile> sarif;
+  if (!options.junit.empty()) junit.emplace(options.junit);
+  if (!options.sarif.empty()) sarif.emplace(options.sarif);
+  const FuzzReport report = FuzzRun(options).run();
+  if (junit) {
+    junit->write(fuzz_junit(report));
+    junit->commit();
+  }
+  if (sarif) {
+    sarif->write(fuzz_sarif(report));
+    sarif->commit();
+  }
   const bool colours = options.output == "-" && output_has_colours();
   file.write(options.json ? fuzz_json(report) : fuzz_text(options, report, colours));
   file.commit();

@@ -26,6 +26,7 @@ struct FuzzOptions {
   std::uint64_t max_failures = 1;
   std::string output = "-";
   bool json = false;
+  bool digest = false;  // runs all cases whatever fails, and prints their digest alone
   bool progress = false;
 };
 

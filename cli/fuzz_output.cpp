@@ -63,7 +63,9 @@ std::size_t sometimes_seen(const Coverage& coverage) {
 
 std::string campaign_command(const FuzzOptions& options, const FuzzReport& report) {
   std::string command = fmt::format("rematsim fuzz --seed {} --cases {}", options.seed,
-                                    options.cases.value_or(report.result.cases));
+                                    options.cases.value_or(report.result.end));
+  if (options.shard != "0/1") command += " --shard " + options.shard;
+  if (!options.corpus.empty()) command += " --corpus " + options.corpus;
   if (!options.protocol.empty()) command += " --protocol " + options.protocol;
   if (!report.mutant.empty())
     command += " --mutant " + report.mutant.substr(0, report.mutant.find(' '));

@@ -29,6 +29,7 @@ struct Row {
   const Mutant* mutant = nullptr;
   MutantRun run;
   bool is_caught = false;
+  bool was_run = false;  // to its end: until it was caught, or had all its cases
   double seconds = 0;
   std::vector<std::uint64_t> cases_by_seed;  // of the matrix; only where it was caught
 };
@@ -60,8 +61,13 @@ class MutantsRun {
         asked.push_back(&mutant);
     std::vector<Row> rows;
     for (const Mutant* mutant : asked) {
+      if (is_over()) {
+        Row& row = rows.emplace_back();
+        row.mutant = mutant;
+        continue;  // not run
+      }
       rows.push_back(run_one(*mutant));
-      if (is_interrupted()) break;
+      rows.back().was_run = rows.back().is_caught || !is_over();
     }
     return rows;
   }
@@ -113,7 +119,10 @@ Json row_json(const Row& row) {
                {"protocol", row.mutant->protocol.empty() ? "all" : row.mutant->protocol},
                {"invariant", row.mutant->caught_by},
                {"caught", row.is_caught},
-               {"caught_by", row.is_caught ? Json(row.mutant->caught_by) : Json(nullptr)},
+               {"caught_by", row.run.caught  ? Json(row.run.caught->outcome.alarm)
+                             : row.is_caught ? Json(row.mutant->caught_by)
+                                             : Json(nullptr)},
+               {"was_run", row.was_run},
                {"cases", row.run.cases},
                {"change", row.mutant->change},
                {"seconds", row.seconds}};
@@ -141,7 +150,9 @@ Json row_json(const Row& row) {
 
 std::string row_text(const Row& row, bool colours) {
   std::string text = fmt::format("{} {:<36} {:<23} {:>8} cases",
-                                 painted(row.is_caught ? "caught" : "MISSED",
+                                 painted(row.is_caught ? "caught"
+                                         : row.was_run ? "MISSED"
+                                                       : "no time",
                                          row.is_caught ? Colour::green : Colour::red, colours),
                                  row.mutant->name, row.mutant->caught_by,
                                  grouped(static_cast<std::int64_t>(row.run.cases)));
@@ -168,6 +179,7 @@ std::string row_text(const Row& row, bool colours) {
 
 ExitCode mutants_command(const MutantsOptions& options) {
   catch_interrupts();
+  OutputFile file(options.output);
   const std::vector<Row> rows = MutantsRun(options).run();
   if (!options.save.empty()) {
     for (const Row& row : rows)
@@ -176,21 +188,28 @@ ExitCode mutants_command(const MutantsOptions& options) {
   }
   const std::size_t caught = n_caught(rows);
   const std::size_t missed = rows.size() - caught;
-  OutputFile file(options.output);
+  const bool all_run =
+      std::all_of(rows.begin(), rows.end(), [](const Row& r) { return r.was_run; });
   if (options.json) {
     Json json = {
         {"version", 1}, {"mutants", Json::array()}, {"caught", caught}, {"missed", missed}};
     for (const Row& row : rows)
       json["mutants"].push_back(row_json(row));
     json["seed"] = seed_of(options.seed);
-    json["why"] = missed > 0 ? Json("a mutant survived") : Json(nullptr);
+    json["interrupted"] = is_interrupted();
+    json["why"] = missed == 0 ? Json(nullptr)
+                  : all_run   ? Json("a mutant survived")
+                              : Json("there was no time for all of them");
     file.write(json.dump(2) + "\n");
   } else {
     const bool colours = options.output == "-" && output_has_colours();
     for (const Row& row : rows)
       file.write(row_text(row, colours));
-    file.write(fmt::format("{} of {} mutants caught by the invariant that is meant.\n", caught,
-                           rows.size()));
+    file.write(fmt::format("{} of {} mutants caught by the invariant that is meant{}.\n", caught,
+                           rows.size(),
+                           is_interrupted() ? "; interrupted"
+                           : all_run        ? ""
+                                            : "; there was no time for all of them"));
   }
   file.commit();
   if (is_interrupted()) return ExitCode::interrupted;

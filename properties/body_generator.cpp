@@ -233,8 +233,12 @@ void BodyGenerator::close_region(const RegionScope& scope, bool takes_edit) {
   if (is_reentrant && draws(Feature::containers)) builder_->put_in_container(last);
   region_floor_ = scope.outer_floor;
   buffer_floor_ = scope.outer_buffer_floor;
-  // Values made inside leave it through its last one only.
+  // Values made inside leave it through its last one, and sometimes through one more.
+  const bool has_another =
+      pool_.size() > scope.pool + 1 && builder_->since_write(pool_[scope.pool]) != last;
+  const ValueId another = builder_->since_write(pool_[scope.pool]);
   pool_.erase(pool_.begin() + static_cast<std::ptrdiff_t>(scope.pool), pool_.end());
+  if (has_another && draws(Feature::many_outputs)) pool_.push_back(another);
   pool_.push_back(last);
 }
 
@@ -276,25 +280,39 @@ void BodyGenerator::write_region(const std::string& name, bool takes_edit, std::
   write_region_body(takes_edit, depth);
   close_region(scope, takes_edit);
   tape_->end_span(begin);
-  const bool may_share = depth == 0 && !takes_edit && !is_sharing_ && has(Feature::sharing);
-  const std::size_t end = tape_->position();
-  if (may_share && tape_->choose(3) == 2) write_shared(name, begin, end);
 }
 
-/// The same region once more, on what it made: its choices are made again, not drawn.
-void BodyGenerator::write_shared(const std::string& name, std::size_t begin, std::size_t end) {
+/// One region called twice, the second time on what the first made: it reads nothing but its
+/// argument and parameters, and its choices are made again, not drawn.
+void BodyGenerator::write_twice(const std::string& name) {
+  std::vector<ValueId> outside = std::exchange(pool_, {builder_->since_write(pool_.back())});
+  const std::size_t begin = tape_->position();
+  const std::size_t n_primes = n_primes_;
+  const std::size_t n_ops = n_ops_;
+  const std::size_t n_regions = n_regions_;
+  write_region(name, false, 0);
   const std::vector<std::uint64_t>& chosen = tape_->chosen();
   ChoiceTape again(std::vector<std::uint64_t>(chosen.begin() + static_cast<std::ptrdiff_t>(begin),
-                                              chosen.begin() + static_cast<std::ptrdiff_t>(end)));
+                                              chosen.end()));
   ChoiceTape* drawn = std::exchange(tape_, &again);
-  is_sharing_ = true;
+  pool_ = {pool_.back()};
+  n_primes_ = n_primes;
+  n_ops_ = n_ops;
+  n_regions_ = n_regions;
   write_region(name, false, 0);
-  is_sharing_ = false;
   tape_ = drawn;
+  outside.push_back(pool_.back());
+  pool_ = std::move(outside);
+  refresh_pool();
 }
 
 void BodyGenerator::write_next_region(bool takes_edit) {
-  write_region("r" + std::to_string(n_regions_++), takes_edit, 0);
+  const std::string name = "r" + std::to_string(n_regions_++);
+  if (has(Feature::sharing) && !takes_edit && tape_->choose(3) == 2) {
+    write_twice(name);
+  } else {
+    write_region(name, takes_edit, 0);
+  }
   ends_.push_back(pool_.back());
 }
 

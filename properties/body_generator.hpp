@@ -52,7 +52,7 @@ class BodyGenerator {
   void write_region(const std::string& name, bool takes_edit, std::size_t depth);
   void write_next_region(bool takes_edit);
   void write_region_body(bool takes_edit, std::size_t depth);
-  void write_shared(const std::string& name, std::size_t begin, std::size_t end);
+  void write_twice(const std::string& name);
   void close_region(const RegionScope& scope, bool takes_edit);
   void write_statement(std::size_t depth);
   void write_plain();
@@ -82,7 +82,6 @@ class BodyGenerator {
   std::uint64_t cost_unit_ = 0;
   std::size_t n_regions_ = 0;
   std::size_t n_ops_ = 0;
-  bool is_sharing_ = false;
   std::optional<ValueId> region_argument_;
   std::optional<ValueId> hidden_argument_;
   std::optional<ValueId> read_param_;

@@ -81,6 +81,12 @@ class Campaign {
     for (std::thread& worker : workers)
       worker.join();
     if (broke_) std::rethrow_exception(broke_);
+    // Found behind a block that was given up: not counted, and told all the same.
+    for (auto& [first, stretch] : waiting_) {
+      if (result_.failures.size() >= options_->failures_max) break;
+      for (Failure& failure : stretch.failures)
+        result_.failures.push_back(std::move(failure));
+    }
     return std::move(result_);
   }
 
@@ -164,7 +170,7 @@ class Campaign {
   }
 
   void add(Stretch& stretch) {
-    taken_ = stretch.end;
+    taken_ = result_.end = stretch.end;
     result_.cases += stretch.coverage.n_cases();
     result_.events += stretch.events;
     result_.digest[0] += stretch.digest[0];

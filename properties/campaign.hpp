@@ -41,6 +41,7 @@ struct Failure {
 
 struct CampaignResult {
   std::uint64_t cases = 0;
+  std::uint64_t end = 0;  // number past the last of them
   std::uint64_t events = 0;
   std::uint64_t distinct_programs = 0;  // among the first `programs_compared`
   std::uint64_t programs_compared = 0;

@@ -6,10 +6,10 @@
 
 namespace remat {
 
-// A case as text that can be pasted: `R1.` and the tape's choices, seven bits to a byte, in
-// base64url. The number stands for the generator: a token of another one is refused, never read as
-// another case. It goes up whenever an old token would mean another case (case_token_test holds
-// both together).
+// A case as text that can be pasted: `R1.`, the tape's choices, seven bits to a byte in base64url,
+// and two digits that tell a damaged token. The number stands for the generator: a token of another
+// one is refused, never read as another case. It goes up whenever an old token would mean another
+// case (case_token_test holds both together).
 
 std::string case_token(const std::vector<std::uint64_t>& choices);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/errors.hpp"
 #include "properties/case_token.hpp"
 #include "properties/program_text.hpp"
 #include "sim/scenario_writer.hpp"
@@ -32,9 +33,12 @@ std::vector<std::string> lines_of(const Trace& trace, const std::vector<std::int
 
 }  // namespace
 
-Counterexample counterexample_of(const Failure& failure, const ShrinkOptions& options) {
+Counterexample counterexample_of(const Failure& failure, const ShrinkOptions& asked) {
   Counterexample made;
   made.number = failure.number;
+  // A failure is shrunk within the protocol that it was found under.
+  ShrinkOptions options = asked;
+  options.protocol = failure.protocol;
   ChoiceTape found(failure.choices);
   made.n_regions_before = n_regions(generate_case(found, {.protocol = options.protocol}));
   made.n_choices_before =
@@ -47,6 +51,7 @@ Counterexample counterexample_of(const Failure& failure, const ShrinkOptions& op
   made.protocol = generated.scenario.protocol;
   CaseRunner runner(options.fault);
   made.outcome = runner.run(generated);
+  REMAT_INVARIANT(made.outcome.alarm == failure.outcome.alarm);
   made.program = program_text(generated.scenario);
   made.scenario = scenario_json(
       generated.scenario,

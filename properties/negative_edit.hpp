@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -41,6 +43,12 @@ struct EditRow {
   bool for_torch;
   bool for_reentrant;
   bool for_selective;
+  // What invariants may say of the request that ends in the error; anything else is an alarm.
+  std::array<std::string_view, 3> excuses = {};
+
+  bool excuses_finding(std::string_view invariant) const {
+    return std::find(excuses.begin(), excuses.end(), invariant) != excuses.end();
+  }
 };
 /// All of them, in the order of the enumeration.
 std::span<const EditRow> edits();

@@ -218,7 +218,7 @@ class BackwardWalk {
 ReferenceForward::ReferenceForward(const Program& program, const ReferenceRules& rules)
     : program_(&program),
       rules_(rules),
-      graph_(program, rules, 0, statements_of(program).size(), roots_of(program)),
+      graph_(program, rules_, 0, statements_of(program).size(), roots_of(program)),
       walk_(reference_walk(program, rules, {.begin = 0, .end = statements_of(program).size()})) {
   if (rules_.regions == ReferenceRules::Regions::holders)
     find_replays(0, statements_of(program).size(), no_frame);

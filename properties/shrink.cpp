@@ -93,10 +93,8 @@ class Shrinker {
   bool delete_chunks() {
     bool any = false;
     for (std::size_t size = 8; size > 0; size /= 2) {
-      for (std::size_t end = best_.size(); end >= size && end > 0; --end) {
-        if (end > best_.size()) end = best_.size();
-        if (end >= size && adopt(without(best_, end - size, end))) any = true;
-      }
+      for (std::size_t end = best_.size(); end >= size; end = std::min(end - 1, best_.size()))
+        any |= adopt(without(best_, end - size, end));
     }
     return any;
   }

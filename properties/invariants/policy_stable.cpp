@@ -53,6 +53,7 @@ class PolicyStable : public Invariant {
   }
 
   void finish(const Facts&, Report& report) override {
+    end_step(report);  // a trace may end without its step
     if (!any_decision_) report.not_checked(invariant_name, "sac_decide events");
   }
 
@@ -120,19 +121,19 @@ class PolicyStable : public Invariant {
                        call, event.text(Field::op), shown(*of, event.trace()),
                        decision.is_kept ? "kept" : "not kept", *rank,
                        theirs.is_kept ? "kept" : "not kept", other, theirs.seq)});
-      break;
     }
     by_rank.emplace(*rank, decision);
   }
 
   /// Which ranks belong together shows in their collectives, at the latest by the step's end.
   void end_step(Report& report) {
+    std::set<std::int64_t> told;  // one finding for a decision, whoever else decided otherwise
     for (const Difference& difference : differences_) {
       const std::set<std::uint32_t>& theirs = groups_[difference.other];
       bool shares_a_group = false;
       for (const std::uint32_t group : groups_[difference.rank])
         shares_a_group |= theirs.count(group) != 0;
-      if (!shares_a_group) continue;
+      if (!shares_a_group || !told.insert(difference.decision.seq).second) continue;
       report.found(invariant_name, difference.decision.seq, difference.message,
                    {difference.theirs.seq, difference.decision.seq});
     }

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
@@ -129,6 +130,7 @@ TEST_CASE("fuzz emits every case as files that simulate to the same trace", "[cl
   const TemporaryFolder folder;
   const std::string emitted = folder / "cases";
   CHECK(rematsim({"fuzz", "--cases", "12", "--emit", emitted}).exit_code == 0);
+  CHECK(rematsim({"fuzz", "--case", emitted + "/case-000003.scenario.json"}).exit_code == 0);
   int n = 0;
   for (const auto& entry : fs::directory_iterator(emitted)) {
     if (entry.path().extension() != ".jsonl") continue;
@@ -177,12 +179,26 @@ TEST_CASE("fuzz keeps a corpus, and runs it before anything else", "[cli]") {
   CHECK(json_of({"fuzz", "--cases", "300", "--corpus", corpus, "--json"}, 0)["corpus_cases"] == 0);
   const auto n = std::distance(fs::directory_iterator(corpus), fs::directory_iterator());
   CHECK(n > 5);
-  const Json again = json_of({"fuzz", "--cases", "0", "--corpus", corpus, "--json"}, 0);
+  const Json again = json_of({"fuzz", "--cases", "300", "--corpus", corpus, "--json"}, 0);
   CHECK(again["corpus_cases"] == n);
-  CHECK(again["cases"] == 0);
-  std::ofstream(corpus + "/bad.case") << "R9.xyz\n";
-  CHECK(holds(rematsim({"fuzz", "--cases", "1", "--corpus", corpus}).err,
-              "error: 'R9.xyz' is no case: it is of another version of the generator"));
+  CHECK(std::distance(fs::directory_iterator(corpus), fs::directory_iterator()) == n);
+  SECTION("a case of another generator is said and left out") {
+    std::ofstream(corpus + "/old.case") << "R9.xyz\n";
+    const ProgramRun run = rematsim({"fuzz", "--cases", "1", "--corpus", corpus});
+    CHECK(run.exit_code == 0);
+    CHECK(holds(run.err, "left out: " + corpus +
+                             "/old.case: 'R9.xyz' is no case: it is of another version of the "
+                             "generator"));
+  }
+  SECTION("a failure in it is found first, and told under its own protocol") {
+    const Json found = json_of({"fuzz", "--mutant", "X4", "--cases", "0", "--corpus", corpus,
+                                "--max-failures", "3", "--json"},
+                               1);
+    for (const Json& violation : found["violations"]) {
+      CHECK(violation["invariant"] == "op_counts");
+      CHECK(violation["protocol"] == "torch");
+    }
+  }
 }
 
 TEST_CASE("fuzz ends with its budget", "[cli]") {
@@ -249,6 +265,59 @@ TEST_CASE("fuzz is asked wrongly in one line and exit 2", "[cli]") {
   }
 }
 
+TEST_CASE("fuzz refuses what would be ignored, empty or endless", "[cli]") {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> rows = {
+      {{"fuzz", "--cases", "-1"}, "--cases: '-1' is no number; expected 0 or more"},
+      {{"fuzz", "--cases", "99999999999999999999"},
+       "--cases: '99999999999999999999' is no number; expected 0 or more"},
+      {{"fuzz", "--max-failures", "0"}, "--max-failures: is 0; expected 1 or more"},
+      {{"fuzz", "--case", ""}, "--case: is empty; expected a value"},
+      {{"fuzz", "--mutant", ""}, "--mutant: is empty; expected a value"},
+      {{"mutants", ""}, "NAME: is empty; expected a value"},
+      {{"selfcheck", "--cases", "0"}, "--cases: is 0; expected 1 or more"},
+      {{"fuzz", "--case", "R1.AA", "--save", "x"}, "--case excludes --save"},
+      {{"fuzz", "--trace", "x"}, "--trace requires --case"},
+  };
+  for (const auto& [words, message] : rows) {
+    const ProgramRun run = rematsim(words);
+    CHECK(run.exit_code == 2);
+    CHECK(run.out.empty());
+    CHECK(run.err == "error: " + message + "; see rematsim " + words[0] + " --help\n");
+  }
+}
+
+TEST_CASE("fuzz finds out before it starts that a result has nowhere to go", "[cli]") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "file") << "x";
+  const std::string nowhere = folder / "none/x";
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"-o", nowhere},
+                                             {"--junit", nowhere},
+                                             {"--sarif", nowhere},
+                                             {"--save", folder / "file"},
+                                             {"--corpus", folder / "file"},
+                                             {"--emit", folder / "file"}}) {
+    std::vector<std::string> all = {"fuzz", "--budget", "1h"};
+    all.insert(all.end(), words.begin(), words.end());
+    const ProgramRun run = rematsim(all);
+    CAPTURE(words[0], run.err);
+    CHECK(run.exit_code == 2);
+    CHECK(run.err.rfind("error: ", 0) == 0);
+    CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
+  }
+}
+
+TEST_CASE("fuzz takes a text of any length for a case, and says what is wrong with it", "[cli]") {
+  CHECK(rematsim({"fuzz", "--case", "R1." + std::string(5000, 'A')}).exit_code == 2);
+  CHECK(rematsim({"fuzz", "--case", "none/here.case"}).err ==
+        "error: none/here.case: there is no such file; expected one, or a token\n");
+}
+
+TEST_CASE("what repeats a part of a campaign names the part", "[cli]") {
+  const ProgramRun run = rematsim({"fuzz", "--cases", "50", "--shard", "1/3"});
+  CHECK(holds(run.out, "Again: rematsim fuzz --seed 0 --cases 50 --shard 1/3\n"));
+}
+
 TEST_CASE("fuzz takes seeds as numbers, as hexadecimal digits and as commits", "[cli]") {
   const auto digest = [](const std::string& seed) {
     return json_of({"fuzz", "--seed", seed, "--cases", "20", "--json"}, 0)["digest"];
@@ -276,6 +345,9 @@ TEST_CASE("mutants tells which invariant caught each, after how many cases", "[c
     CHECK(missed["mutants"][0]["caught"] == false);
     CHECK(missed["mutants"][0]["caught_by"].is_null());
     CHECK(missed["why"] == "a mutant survived");
+    const Json late = json_of({"mutants", "M35", "--budget", "0s", "--json"}, 1);
+    CHECK(late["why"] == "there was no time for all of them");
+    CHECK(late["mutants"][0]["was_run"] == false);
   }
   SECTION("the matrix repeats over 30 seeds") {
     const Json matrix =

@@ -72,6 +72,16 @@ TEST_CASE("a shrunk case fails alike, and nothing more can be taken away from it
   }
 }
 
+TEST_CASE("a case whose smallest tape is empty is shrunk to it", "[properties]") {
+  const Mutant& mutant = *mutant_named("X3");
+  for (std::uint64_t seed = 0; seed < 25; ++seed) {
+    const Failure failure = first_failure(mutant, seed);
+    const Shrunk shrunk = shrink(failure.choices, failure.outcome.alarm, options_for(mutant));
+    CHECK(shrunk.choices.empty());
+    CHECK(shrunk.is_minimal);
+  }
+}
+
 TEST_CASE("shrinking again changes nothing, and it is a function of its input", "[properties]") {
   const Mutant& mutant = *mutant_named("M24");
   const Failure failure = first_failure(mutant, 1);
