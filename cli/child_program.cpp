@@ -41,6 +41,7 @@ std::string output_of_this_program(const std::vector<std::string>& words) {
   std::vector<std::string> held = {"rematsim"};
   held.insert(held.end(), words.begin(), words.end());
   std::vector<char*> arguments;
+  arguments.reserve(held.size() + 1);
   for (std::string& word : held)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -58,7 +59,7 @@ std::string output_of_this_program(const std::vector<std::string>& words) {
     close(pipe_ends[0]);
     cannot_run(std::strerror(error));
   }
-  const std::string text = all_of(pipe_ends[0]);
+  std::string text = all_of(pipe_ends[0]);
   close(pipe_ends[0]);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {

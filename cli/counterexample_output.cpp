@@ -85,8 +85,7 @@ std::string save_counterexample(const Counterexample& counterexample, const std:
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw InputError(folder + ": " + error.message() + "; expected a folder to write to");
-  const std::string path =
-      (std::filesystem::path(folder) / file_name(counterexample, mutant)).string();
+  std::string path = (std::filesystem::path(folder) / file_name(counterexample, mutant)).string();
   write_file(path + ".scenario.json", counterexample.scenario);
   write_trace(counterexample.trace, path + ".jsonl");
   return path;

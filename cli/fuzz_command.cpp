@@ -56,9 +56,10 @@ using Choices = std::vector<std::uint64_t>;
 /// generator made, or that nobody can read, is said and left out: it must not stop a campaign.
 std::vector<Choices> corpus_of(const std::string& folder) {
   std::vector<std::string> paths;
-  for (const auto& entry : fs::directory_iterator(folder))
+  for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.is_regular_file() && entry.path().extension() == ".case")
       paths.push_back(entry.path().string());
+  }
   std::sort(paths.begin(), paths.end());
   std::vector<Choices> cases;
   for (const std::string& path : paths) {

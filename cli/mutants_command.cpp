@@ -56,9 +56,10 @@ class MutantsRun {
     std::vector<const Mutant*> asked;
     for (const std::string& name : options_->names)
       asked.push_back(asked_mutant(name));
-    if (asked.empty())
+    if (asked.empty()) {
       for (const Mutant& mutant : mutants())
         asked.push_back(&mutant);
+    }
     std::vector<Row> rows;
     for (const Mutant* mutant : asked) {
       if (is_over()) {
@@ -182,9 +183,10 @@ ExitCode mutants_command(const MutantsOptions& options) {
   OutputFile file(options.output);
   const std::vector<Row> rows = MutantsRun(options).run();
   if (!options.save.empty()) {
-    for (const Row& row : rows)
+    for (const Row& row : rows) {
       if (row.run.caught)
         save_counterexample(*row.run.caught, options.save, std::string(row.mutant->name));
+    }
   }
   const std::size_t caught = n_caught(rows);
   const std::size_t missed = rows.size() - caught;

@@ -51,9 +51,10 @@ class ProgramWriter {
       names_.push_back(known->second);
     }
     for (const Statement& statement : forward_->statements) {
-      if (const auto* op = std::get_if<OpStatement>(&statement))
+      if (const auto* op = std::get_if<OpStatement>(&statement)) {
         for (const ValueId output : op->outputs)
           if (op->writes != output) made_.insert(output.index());
+      }
       // A replay's branch calls another tensor what forward called its own.
       if (const auto* bind = std::get_if<Bind>(&statement))
         names_[bind->from.index()] = names_[bind->to.index()];

@@ -35,10 +35,11 @@ std::vector<std::uint8_t> decoded(const std::string& token) {
   for (std::size_t at = 0; at < body.size(); ++at) {
     const char digit = body[at];
     const std::size_t value = digits.find(digit);
-    if (value == std::string_view::npos)
+    if (value == std::string_view::npos) {
       refuse(token, std::string("'") + digit +
-                        "' is no digit of base64url; expected a token that "
-                        "fuzz or shrink has printed");
+                        "' is no digit of base64url; expected a token that fuzz or shrink has "
+                        "printed");
+    }
     if (at + check_size >= body.size()) continue;  // these are compared, not decoded
     bits = (bits << 6U) | static_cast<std::uint32_t>(value);
     n_bits += 6;

@@ -33,21 +33,21 @@ std::vector<std::string> lines_of(const Trace& trace, const std::vector<std::int
 
 }  // namespace
 
-Counterexample counterexample_of(const Failure& failure, const ShrinkOptions& asked) {
+Counterexample counterexample_of(const Failure& failure, const ShrinkOptions& options) {
   Counterexample made;
   made.number = failure.number;
   // A failure is shrunk within the protocol that it was found under.
-  ShrinkOptions options = asked;
-  options.protocol = failure.protocol;
+  ShrinkOptions within = options;
+  within.protocol = failure.protocol;
   ChoiceTape found(failure.choices);
-  made.n_regions_before = n_regions(generate_case(found, {.protocol = options.protocol}));
+  made.n_regions_before = n_regions(generate_case(found, {.protocol = within.protocol}));
   made.n_choices_before =
       static_cast<std::size_t>(std::count_if(failure.choices.begin(), failure.choices.end(),
                                              [](std::uint64_t choice) { return choice != 0; }));
-  made.shrunk = shrink(failure.choices, failure.outcome.alarm, options);
+  made.shrunk = shrink(failure.choices, failure.outcome.alarm, within);
   made.token = case_token(made.shrunk.choices);
   ChoiceTape tape(made.shrunk.choices);
-  const GeneratedCase generated = generate_case(tape, {.protocol = options.protocol});
+  const GeneratedCase generated = generate_case(tape, {.protocol = within.protocol});
   made.protocol = generated.scenario.protocol;
   CaseRunner runner(options.fault);
   made.outcome = runner.run(generated);

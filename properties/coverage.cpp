@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "model/flat_map.hpp"
 #include "model/op_kinds.hpp"
 
 namespace remat {
@@ -64,81 +64,98 @@ void Coverage::observe_program(const Program& program) {
   }
 }
 
+/// What the events of one case have shown so far.
+struct Coverage::Seen {
+  std::vector<std::int64_t> replayed;  // frames
+  std::size_t n_asked = 0;             // slots that were asked for and not handed out yet
+  bool was_forward = false;            // the phase before was a forward
+};
+
 void Coverage::observe_events(const GeneratedCase& generated, const Trace& trace) {
   noted_ = {};
-  std::vector<std::int64_t> replayed;
-  std::size_t n_asked = 0;
-  bool was_forward = false;
+  Seen seen;
   for (std::size_t i = 0; i < trace.size(); ++i) {
-    const EventView event = trace[i];
-    const bool in_replay = event.phase() == Phase::replay;
-    switch (event.kind()) {
-      case Kind::header: {
-        const std::string_view expect = event.text(Field::expect);
-        if (expect.find("op_counts") != std::string_view::npos) note(Sometimes::counts_told);
-        if (expect.find("peak_bytes") != std::string_view::npos) note(Sometimes::bytes_told);
-        break;
-      }
-      case Kind::phase_begin:
-        if (event.phase() == Phase::forward && std::exchange(was_forward, true))
-          note(Sometimes::microbatches_mixed);
-        if (event.phase() != Phase::forward) was_forward = false;
-        break;
-      case Kind::unit_begin:
-        if (!in_replay || event.boolean(Field::checkpointed) == true) break;
-        note(Sometimes::replayed);
-        if (const auto frame = event.integer(Field::frame)) {
-          if (std::find(replayed.begin(), replayed.end(), *frame) != replayed.end())
-            note(Sometimes::replayed_twice);
-          replayed.push_back(*frame);
-        }
-        break;
-      case Kind::early_stop:
-        note(Sometimes::cut_short);
-        break;
-      case Kind::unit_end:
-        if (in_replay && event.text(Field::ended_by) == "return") note(Sometimes::replayed_whole);
-        break;
-      case Kind::inputs_unpack_begin:
-        if (n_asked > 1) note(Sometimes::nested_replay);
-        break;
-      case Kind::unpack_begin:
-        ++n_asked;
-        break;
-      case Kind::unpack:
-        if (n_asked > 0) --n_asked;
-        break;
-      case Kind::repack:
-        if (event.boolean(Field::holder_alive) == false) note(Sometimes::dead_holder);
-        break;
-      case Kind::sac_hit:
-        note(Sometimes::served);
-        if (i + 1 < trace.size() && trace[i + 1].kind() == Kind::rng_set)
-          note(Sometimes::kept_draw_served);
-        break;
-      case Kind::mutate:
-        if (in_replay) note(Sometimes::written_in_replay);
-        break;
-      case Kind::rng:
-        if (in_replay) note(Sometimes::drawn_in_replay);
-        break;
-      case Kind::side_effect:
-        if (in_replay) note(Sometimes::effect_in_replay);
-        break;
-      case Kind::error:
-        note(Sometimes::raised);
-        break;
-      case Kind::op:
-        if (event.text(Field::name) == "grad_sum") note(Sometimes::gradients_summed);
-        break;
-      default:
-        break;
-    }
+    observe_run(trace[i], seen);
+    observe_slot(trace[i], seen);
+    const bool sets_generator = trace[i].kind() == Kind::rng_set && i > 0;
+    if (sets_generator && trace[i - 1].kind() == Kind::sac_hit) note(Sometimes::kept_draw_served);
   }
   for (const PhaseStep& step : generated.scenario.order)
     if (step.group) note(Sometimes::group_asked);
   for (std::size_t i = 0; i < sometimes_count; ++i)
     sometimes_[i] += noted_[i] ? 1 : 0;
+}
+
+void Coverage::observe_run(const EventView& event, Seen& seen) {
+  const bool in_replay = event.phase() == Phase::replay;
+  switch (event.kind()) {
+    case Kind::header: {
+      const std::string_view expect = event.text(Field::expect);
+      if (expect.find("op_counts") != std::string_view::npos) note(Sometimes::counts_told);
+      if (expect.find("peak_bytes") != std::string_view::npos) note(Sometimes::bytes_told);
+      break;
+    }
+    case Kind::phase_begin:
+      if (event.phase() == Phase::forward && std::exchange(seen.was_forward, true))
+        note(Sometimes::microbatches_mixed);
+      if (event.phase() != Phase::forward) seen.was_forward = false;
+      break;
+    case Kind::unit_begin:
+      if (!in_replay || event.boolean(Field::checkpointed) == true) break;
+      note(Sometimes::replayed);
+      if (const auto frame = event.integer(Field::frame)) {
+        if (std::find(seen.replayed.begin(), seen.replayed.end(), *frame) != seen.replayed.end())
+          note(Sometimes::replayed_twice);
+        seen.replayed.push_back(*frame);
+      }
+      break;
+    case Kind::early_stop:
+      note(Sometimes::cut_short);
+      break;
+    case Kind::unit_end:
+      if (in_replay && event.text(Field::ended_by) == "return") note(Sometimes::replayed_whole);
+      break;
+    case Kind::error:
+      note(Sometimes::raised);
+      break;
+    case Kind::op:
+      if (event.text(Field::name) == "grad_sum") note(Sometimes::gradients_summed);
+      break;
+    default:
+      break;
+  }
+}
+
+void Coverage::observe_slot(const EventView& event, Seen& seen) {
+  const bool in_replay = event.phase() == Phase::replay;
+  switch (event.kind()) {
+    case Kind::inputs_unpack_begin:
+      if (seen.n_asked > 1) note(Sometimes::nested_replay);
+      break;
+    case Kind::unpack_begin:
+      ++seen.n_asked;
+      break;
+    case Kind::unpack:
+      if (seen.n_asked > 0) --seen.n_asked;
+      break;
+    case Kind::repack:
+      if (event.boolean(Field::holder_alive) == false) note(Sometimes::dead_holder);
+      break;
+    case Kind::sac_hit:
+      note(Sometimes::served);
+      break;
+    case Kind::mutate:
+      if (in_replay) note(Sometimes::written_in_replay);
+      break;
+    case Kind::rng:
+      if (in_replay) note(Sometimes::drawn_in_replay);
+      break;
+    case Kind::side_effect:
+      if (in_replay) note(Sometimes::effect_in_replay);
+      break;
+    default:
+      break;
+  }
 }
 
 void Coverage::add(const Coverage& other) {
@@ -209,9 +226,10 @@ std::vector<std::string> health_complaints(const Coverage& coverage) {
     }
   }
   for (const auto& [code, seen] : coverage.codes()) {
-    if (seen * 2000 < n)
+    if (seen * 2000 < n) {
       complaints.push_back(
           fmt::format("{} of {} cases ended in {}; expected 1 in 2,000", seen, n, code));
+    }
   }
   return complaints;
 }

@@ -66,7 +66,10 @@ class Coverage {
 
  private:
   void observe_program(const Program& program);
+  struct Seen;
   void observe_events(const GeneratedCase& generated, const Trace& trace);
+  void observe_run(const EventView& event, Seen& seen);
+  void observe_slot(const EventView& event, Seen& seen);
   void note(Sometimes sometimes) { noted_[static_cast<std::size_t>(sometimes)] = true; }
 
   std::uint64_t n_cases_ = 0;

@@ -167,7 +167,7 @@ GeneratedCase generate_case(ChoiceTape& tape, const GeneratorOptions& options) {
   write_by_caller(builder, body, made);
   scenario.program = builder.finish(root);
   set_options(tape, made);
-  add_order(tape, made, std::move(plan));
+  add_order(tape, made, plan);
   return made;
 }
 

@@ -36,6 +36,7 @@ class ProgramText {
   std::string name(ValueId id) const { return value(id).name; }
   std::string names(const std::vector<ValueId>& ids) const {
     std::vector<std::string> all;
+    all.reserve(ids.size());
     for (const ValueId id : ids)
       all.push_back(name(id));
     return fmt::format("{}", fmt::join(all, ", "));

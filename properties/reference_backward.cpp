@@ -305,6 +305,7 @@ void ReferenceForward::find_resident() {
 
 const ReferenceBackward& ReferenceForward::backward(const std::vector<ValueId>& leaves) const {
   std::vector<std::uint32_t> key;
+  key.reserve(leaves.size());
   for (const ValueId leaf : leaves)
     key.push_back(leaf.index());
   const auto [found, is_new] = backwards_.try_emplace(key);

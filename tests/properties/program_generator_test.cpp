@@ -65,10 +65,12 @@ bool is_value(const GeneratedCase& made, const std::function<bool(const ProgramV
 /// Some op's first output is read by nobody, and it is not the root.
 bool has_unused(const GeneratedCase& made) {
   std::set<std::uint32_t> read;
-  for (const Statement& statement : statements_of(made))
-    if (const auto* op = std::get_if<OpStatement>(&statement))
-      for (const ValueId input : op->inputs)
-        read.insert(input.index());
+  for (const Statement& statement : statements_of(made)) {
+    const auto* op = std::get_if<OpStatement>(&statement);
+    if (op == nullptr) continue;
+    for (const ValueId input : op->inputs)
+      read.insert(input.index());
+  }
   const auto root = made.scenario.program.forwards.front().root;
   return any_op(made, [&](const OpStatement& op) {
     return op.makes_node && op.outputs.front() != root && read.count(op.outputs[0].index()) == 0;
@@ -81,9 +83,10 @@ bool has_fan_out(const GeneratedCase& made) {
   std::uint32_t newest_before = 0;
   return any_op(made, [&](const OpStatement& op) {
     std::uint32_t newest = 0;
-    for (const ValueId input : op.inputs)
+    for (const ValueId input : op.inputs) {
       if (program.buffers[program.values[input].buffer].role != BufferRole::param)
         newest = std::max(newest, input.index());
+    }
     const bool goes_back = newest < newest_before && op.makes_node && op.kind->name != "sum";
     newest_before = newest;
     return goes_back;
@@ -135,8 +138,7 @@ struct Dimension {
 };
 
 /// What each dimension looks like in a case: none where it is off, often enough where it is on.
-std::vector<Dimension> dimensions() {
-  using Kind = PhaseStep::Kind;
+std::vector<Dimension> dimensions_of_programs() {
   return {
       {Feature::views,
        [](const auto& made) {
@@ -185,7 +187,13 @@ std::vector<Dimension> dimensions() {
            return !value.requires_grad && value.name.starts_with("w");
          });
        },
-       0.2},
+       0.2}};
+}
+
+/// The same of what the training loop does, and of sizes and policies.
+std::vector<Dimension> dimensions_of_the_loop() {
+  using Kind = PhaseStep::Kind;
+  return {
       {Feature::updates,
        [](const auto& made) {
          return any_phase(made, [](const PhaseStep& step) { return step.kind == Kind::update; });
@@ -239,6 +247,13 @@ std::vector<Dimension> dimensions() {
       {Feature::counted_policy,
        [](const auto& made) { return made.scenario.options.keep_every == 2; }, 0.1},
   };
+}
+
+std::vector<Dimension> dimensions() {
+  std::vector<Dimension> all = dimensions_of_programs();
+  for (Dimension& more : dimensions_of_the_loop())
+    all.push_back(std::move(more));
+  return all;
 }
 
 }  // namespace

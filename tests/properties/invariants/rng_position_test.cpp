@@ -205,9 +205,10 @@ TEST_CASE("rng_position does not take a nested region's kept draw for one of the
     std::string text = R"({"kind":"rng",)" + where + R"(,"generator":"cpu"})" + "\n" +
                        R"({"kind":"op",)" + where +
                        R"(,"name":"dropout","inputs":[],"outputs":[]})" + "\n";
-    if (!kept.empty())
+    if (!kept.empty()) {
       text +=
           R"({"kind":"sac_decide",)" + where + R"(,"op":"dropout","idx":0,"saved":)" + kept + "}\n";
+    }
     return text;
   };
   const auto unit = [](const std::string& kind, const std::string& phase, const std::string& name,
@@ -215,7 +216,7 @@ TEST_CASE("rng_position does not take a nested region's kept draw for one of the
     return R"({"kind":"unit_)" + kind + R"(","phase":")" + phase + R"(","unit":")" + name +
            R"(","frame":)" + std::to_string(frame) + R"(,"exec":")" + exec + "\"}\n";
   };
-  const std::string forward =
+  const std::string with_nested =
       unit("begin", "forward", "A", 1, "forward") + draws("forward", "A", "true") +
       unit("begin", "forward", "B", 2, "forward") + draws("forward", "B", "true") +
       unit("end", "forward", "B", 2, "forward") + draws("forward", "A", "") +
@@ -228,7 +229,7 @@ TEST_CASE("rng_position does not take a nested region's kept draw for one of the
       "\n" +
       unit("begin", "replay", "B", 3, "forward") + draws("replay", "B", "true") +
       unit("end", "replay", "B", 3, "forward") + draws("replay", "A", "");
-  CHECK(checked(forward + replay).findings.empty());
+  CHECK(checked(with_nested + replay).findings.empty());
 }
 
 TEST_CASE("rng_position matches the n-th run of what is skipped with forward's n-th run",
