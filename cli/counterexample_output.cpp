@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "cli/console.hpp"
-#include "model/errors.hpp"
+#include "cli/written_files.hpp"
 #include "model/flat_map.hpp"
-#include "traces/output_file.hpp"
 #include "traces/writer.hpp"
 
 namespace remat {
@@ -31,11 +31,8 @@ std::string indented(const std::string& text) {
 
 std::string file_name(const Counterexample& counterexample, const std::string& mutant) {
   std::string name = mutant.substr(0, mutant.find(' '));
-  std::uint64_t bits = 0;
-  for (const char c : counterexample.token)
-    bits = mixed_bits(bits ^ static_cast<unsigned char>(c));
   name += (name.empty() ? "" : "-") + counterexample.outcome.alarm +
-          fmt::format("-{:08x}", bits & 0xffffffffU);
+          fmt::format("-{:08x}", mixed_text(counterexample.token) & 0xffffffffU);
   std::replace(name.begin(), name.end(), ':', '-');
   return name;
 }
@@ -74,17 +71,23 @@ std::string counterexample_text(const Counterexample& counterexample, const std:
   return text;
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  OutputFile file(path);
-  file.write(text);
-  file.commit();
+nlohmann::ordered_json counterexample_json(const Counterexample& counterexample,
+                                           const std::string& mutant) {
+  return {{"invariant", counterexample.outcome.alarm},
+          {"case", counterexample.token},
+          {"protocol", counterexample.protocol},
+          {"message", counterexample.outcome.message},
+          {"events", counterexample.outcome.events},
+          {"regions", counterexample.shrunk.n_regions},
+          {"choices", counterexample.shrunk.n_choices},
+          {"minimal", counterexample.shrunk.is_minimal},
+          {"again", again_command(counterexample, mutant)},
+          {"scenario", nlohmann::ordered_json::parse(counterexample.scenario)}};
 }
 
 std::string save_counterexample(const Counterexample& counterexample, const std::string& folder,
                                 const std::string& mutant) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw InputError(folder + ": " + error.message() + "; expected a folder to write to");
+  make_folder(folder);
   std::string path = (std::filesystem::path(folder) / file_name(counterexample, mutant)).string();
   write_file(path + ".scenario.json", counterexample.scenario);
   write_trace(counterexample.trace, path + ".jsonl");

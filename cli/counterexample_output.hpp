@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ std::string counterexample_text(const Counterexample& counterexample, const std:
 std::string save_counterexample(const Counterexample& counterexample, const std::string& folder,
                                 const std::string& mutant);
 
-/// `file` written whole. Throws InputError.
-void write_file(const std::string& path, const std::string& text);
+/// The same for scripts.
+nlohmann::ordered_json counterexample_json(const Counterexample& counterexample,
+                                           const std::string& mutant);
 
 }  // namespace remat

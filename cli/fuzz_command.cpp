@@ -16,10 +16,12 @@
 #include "cli/fuzz_output.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/stopwatch.hpp"
+#include "cli/written_files.hpp"
 #include "model/errors.hpp"
 #include "model/flat_map.hpp"
 #include "properties/case_token.hpp"
 #include "properties/program_text.hpp"
+#include "properties/selfcheck.hpp"
 #include "schedules/registry.hpp"
 #include "sim/scenario_writer.hpp"
 #include "traces/output_file.hpp"
@@ -38,16 +40,7 @@ constexpr double progress_seconds = 0.5;
 
 void check_protocol(const std::string& name) {
   if (name.empty() || make_protocol(name, {}) != nullptr) return;
-  std::string known;
-  for (const ProtocolRow& row : protocols())
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
-  throw InputError("unknown protocol '" + name + "'; expected one of " + known);
-}
-
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw InputError(folder + ": " + error.message() + "; expected a folder to write to");
+  throw InputError("unknown protocol '" + name + "'; expected one of " + known_protocols());
 }
 
 using Choices = std::vector<std::uint64_t>;
@@ -75,10 +68,8 @@ std::vector<Choices> corpus_of(const std::string& folder) {
 void save_corpus(const std::string& folder, const std::vector<Choices>& cases) {
   for (const Choices& choices : cases) {
     const std::string token = case_token(choices);
-    std::uint64_t name = 0;
-    for (const char c : token)
-      name = mixed_bits(name ^ static_cast<unsigned char>(c));
-    write_file((fs::path(folder) / fmt::format("{:016x}.case", name)).string(), token + "\n");
+    const std::string name = fmt::format("{:016x}.case", mixed_text(token));
+    write_file((fs::path(folder) / name).string(), token + "\n");
   }
 }
 
@@ -122,7 +113,6 @@ class FuzzRun {
   }
 
  private:
-  PlantedFault fault() const { return mutant_ == nullptr ? PlantedFault{} : mutant_->fault; }
   std::string protocol() const {
     if (!options_->protocol.empty() || mutant_ == nullptr) return options_->protocol;
     return std::string(mutant_->protocol);
@@ -135,7 +125,7 @@ class FuzzRun {
     std::tie(made.shard, made.shards) = shard_of(options_->shard);
     made.jobs = jobs_of(options_->jobs);
     made.protocol = protocol();
-    made.fault = fault();
+    made.fault = fault_of(mutant_);
     if (mutant_ != nullptr) made.wanted = mutant_->caught_by;
     made.failures_max = failures_max;
     made.is_over = [this](std::uint64_t cases, std::uint64_t events, std::size_t n_failures) {
@@ -143,22 +133,22 @@ class FuzzRun {
       return is_over();
     };
     if (!options_->emit.empty()) {
-      made.on_case = [this](std::uint64_t number, const GeneratedCase& generated,
-                            const CaseRunner& runner) { emit(number, generated, runner); };
+      made.on_case = [this](std::uint64_t number, const Choices& choices,
+                            const GeneratedCase& generated,
+                            const CaseRunner& runner) { emit(number, choices, generated, runner); };
     }
     return made;
   }
 
-  void emit(std::uint64_t number, const GeneratedCase& generated, const CaseRunner& runner) const {
+  void emit(std::uint64_t number, const Choices& choices, const GeneratedCase& generated,
+            const CaseRunner& runner) const {
     const std::string path =
         (fs::path(options_->emit) / fmt::format("case-{:06}", number)).string();
-    ChoiceTape tape = tape_of_case(report_.seed, number);
-    generate_case(tape, {.protocol = protocol()});
     const std::string_view code = row_of(generated.edit).code;
     const std::string about = code.empty() ? "a legal case" : fmt::format("must end in {}", code);
-    write_file(path + ".scenario.json",
-               scenario_json(generated.scenario,
-                             {.about = about, .fuzz_case = case_token(tape.chosen())}));
+    write_file(
+        path + ".scenario.json",
+        scenario_json(generated.scenario, {.about = about, .fuzz_case = case_token(choices)}));
     write_trace(runner.trace(), path + ".jsonl");
   }
 
@@ -176,7 +166,7 @@ class FuzzRun {
   /// What was kept from earlier campaigns runs first.
   std::vector<Failure> run_corpus() {
     std::vector<Failure> failures;
-    CaseRunner runner(fault());
+    CaseRunner runner(fault_of(mutant_));
     if (options_->corpus.empty()) return failures;
     const std::string only = protocol();
     for (const Choices& choices : corpus_of(options_->corpus)) {
@@ -199,16 +189,12 @@ class FuzzRun {
   /// Of the campaign's first cases of a cell, those of cells that the corpus did not reach.
   std::vector<Choices> new_cases() const {
     std::vector<Choices> cases;
-    CaseRunner runner(fault());
-    for (const Choices& choices : report_.result.corpus) {
-      ChoiceTape tape(choices);
-      const GeneratedCase generated = generate_case(tape, {});
-      Coverage alone;
-      bool is_new = false;
-      for (const Coverage::Cell& cell :
-           alone.observe(generated, runner.run(generated), runner.trace()))
-        is_new |= corpus_coverage_.cells().count(cell) == 0;
-      if (is_new) cases.push_back(choices);
+    const auto is_new = [this](const Coverage::Cell& cell) {
+      return corpus_coverage_.cells().count(cell) == 0;
+    };
+    for (const FirstCase& first : report_.result.corpus) {
+      if (std::any_of(first.cells.begin(), first.cells.end(), is_new))
+        cases.push_back(first.choices);
     }
     return cases;
   }
@@ -219,8 +205,9 @@ class FuzzRun {
   }
 
   void tell(const Failure& failure) {
-    const ShrinkOptions shrinking{
-        .fault = fault(), .protocol = protocol(), .is_over = [this] { return is_past_telling(); }};
+    const ShrinkOptions shrinking{.fault = fault_of(mutant_),
+                                  .protocol = protocol(),
+                                  .is_over = [this] { return is_past_telling(); }};
     Counterexample found = counterexample_of(failure, shrinking);
     if (!options_->save.empty())
       report_.saved.push_back(save_counterexample(found, options_->save, report_.mutant));
@@ -242,7 +229,7 @@ ExitCode run_one(const FuzzOptions& options) {
   const Mutant* mutant = asked_mutant(options.mutant);
   ChoiceTape tape(case_of(options.fuzz_case));
   const GeneratedCase generated = generate_case(tape, {});
-  CaseRunner runner(mutant == nullptr ? PlantedFault{} : mutant->fault);
+  CaseRunner runner(fault_of(mutant));
   const CaseOutcome outcome = runner.run(generated);
   if (!options.trace.empty()) write_trace(runner.trace(), options.trace);
   OutputFile file(options.output);
@@ -255,12 +242,9 @@ ExitCode run_one(const FuzzOptions& options) {
     report.result.digest = {outcome.digest, 0};
     if (mutant != nullptr) report.mutant = mutant->name;
     if (!outcome.alarm.empty()) {
-      report.counterexamples.push_back(
-          counterexample_of({0, generated.scenario.protocol, tape.chosen(), outcome},
-                            {.fault = mutant == nullptr ? PlantedFault{} : mutant->fault,
-                             .protocol = {},
-                             .runs_max = 0,
-                             .is_over = {}}));
+      report.counterexamples.push_back(counterexample_of(
+          {0, generated.scenario.protocol, tape.chosen(), outcome},
+          {.fault = fault_of(mutant), .protocol = {}, .runs_max = 0, .is_over = {}}));
     }
     file.write(fuzz_json(report));
   } else {
@@ -281,17 +265,14 @@ ExitCode run_one(const FuzzOptions& options) {
 ExitCode print_digest(const FuzzOptions& options) {
   catch_interrupts();
   check_protocol(options.protocol);
-  const Mutant* mutant = asked_mutant(options.mutant);
   CampaignOptions campaign;
   campaign.seed = seed_of(options.seed);
-  campaign.cases_max = options.cases.value_or(0);
   campaign.jobs = jobs_of(options.jobs);
   campaign.protocol = options.protocol;
-  if (mutant != nullptr) campaign.fault = mutant->fault;
-  campaign.failures_max = UINT64_MAX;
+  campaign.fault = fault_of(asked_mutant(options.mutant));
   campaign.is_over = [](std::uint64_t, std::uint64_t, std::size_t) { return is_interrupted(); };
   OutputFile file(options.output);
-  file.write(shown_digest(run_campaign(campaign).digest) + "\n");
+  file.write(digest_of(campaign)(options.cases.value_or(0)) + "\n");
   file.commit();
   return is_interrupted() ? ExitCode::interrupted : ExitCode::fine;
 }

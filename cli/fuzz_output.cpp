@@ -90,18 +90,10 @@ std::string fuzz_json(const FuzzReport& report) {
   json["cases_per_second"] = per_second(result.cases, report.seconds);
   json["violations"] = Json::array();
   for (const Counterexample& found : report.counterexamples) {
-    json["violations"].push_back({{"invariant", found.outcome.alarm},
-                                  {"case", found.token},
-                                  {"seed", report.seed},
-                                  {"number", found.number},
-                                  {"protocol", found.protocol},
-                                  {"message", found.outcome.message},
-                                  {"events", found.outcome.events},
-                                  {"regions", found.shrunk.n_regions},
-                                  {"choices", found.shrunk.n_choices},
-                                  {"minimal", found.shrunk.is_minimal},
-                                  {"again", again_command(found, report.mutant)},
-                                  {"scenario", Json::parse(found.scenario)}});
+    Json violation = counterexample_json(found, report.mutant);
+    violation["seed"] = report.seed;
+    violation["number"] = found.number;
+    json["violations"].push_back(std::move(violation));
   }
   json["violations_found"] = std::max(report.n_failures, report.counterexamples.size());
   json["coverage"] = coverage_json(report);

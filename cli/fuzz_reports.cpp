@@ -42,10 +42,8 @@ std::string escaped(const std::string& text) {
 
 /// Equal for failures of one kind: protocol, what was found, and the shape of what is left.
 std::string fingerprint(const Counterexample& found) {
-  std::uint64_t lane = 0;
-  for (const char c : found.protocol + "/" + found.outcome.alarm + "/" + found.outcome.code)
-    lane = mixed_bits(lane ^ static_cast<unsigned char>(c));
-  return fmt::format("{:016x}", lane);
+  return fmt::format(
+      "{:016x}", mixed_text(found.protocol + "/" + found.outcome.alarm + "/" + found.outcome.code));
 }
 
 }  // namespace

@@ -36,14 +36,10 @@ struct Row {
 
 /// A fault of determinism shows where the same cases run twice.
 bool differs_from_itself(const Mutant& mutant, std::uint64_t seed) {
-  const DigestOf digest = [&](std::uint64_t cases) {
-    CampaignOptions options;
-    options.seed = seed;
-    options.cases_max = cases;
-    options.fault = mutant.fault;
-    options.failures_max = UINT64_MAX;
-    return shown_digest(run_campaign(options).digest);
-  };
+  CampaignOptions options;
+  options.seed = seed;
+  options.fault = mutant.fault;
+  const DigestOf digest = digest_of(options);
   return first_differing_case(digest, digest, selfcheck_cases).has_value();
 }
 

@@ -17,27 +17,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json counterexample_json(const Counterexample& found, const std::string& mutant) {
-  return {{"invariant", found.outcome.alarm},
-          {"case", found.token},
-          {"protocol", found.protocol},
-          {"message", found.outcome.message},
-          {"events", found.outcome.events},
-          {"regions", found.shrunk.n_regions},
-          {"choices", found.shrunk.n_choices},
-          {"runs", found.shrunk.n_runs},
-          {"minimal", found.shrunk.is_minimal},
-          {"again", again_command(found, mutant)},
-          {"scenario", Json::parse(found.scenario)}};
-}
-
 }  // namespace
 
 ExitCode shrink_command(const ShrinkCommandOptions& options) {
   catch_interrupts();
   const Mutant* mutant = asked_mutant(options.mutant);
   const std::string mutant_name = mutant == nullptr ? "" : std::string(mutant->name);
-  const PlantedFault fault = mutant == nullptr ? PlantedFault{} : mutant->fault;
+  const PlantedFault fault = fault_of(mutant);
   ChoiceTape tape(case_of(options.fuzz_case));
   const GeneratedCase generated = generate_case(tape, {});
   CaseRunner runner(fault);
@@ -63,8 +49,9 @@ ExitCode shrink_command(const ShrinkCommandOptions& options) {
                         save_counterexample(found, options.save, mutant_name));
   }
   if (options.json) {
-    text = Json({{"version", 1}, {"violation", counterexample_json(found, mutant_name)}}).dump(2) +
-           "\n";
+    Json violation = counterexample_json(found, mutant_name);
+    violation["runs"] = found.shrunk.n_runs;
+    text = Json({{"version", 1}, {"violation", violation}}).dump(2) + "\n";
   }
   file.write(text);
   file.commit();

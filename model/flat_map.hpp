@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,13 @@ constexpr std::uint64_t mixed_bits(std::uint64_t x) {
   x ^= x >> 27U;
   x *= 0x94d049bb133111ebULL;
   return x ^ (x >> 31U);
+}
+
+/// The same of a text: one value on every machine, unlike a hash for tables in memory.
+constexpr std::uint64_t mixed_text(std::string_view text, std::uint64_t bits = 0) {
+  for (const char c : text)
+    bits = mixed_bits(bits ^ static_cast<unsigned char>(c));
+  return bits;
 }
 
 /// An open-addressing map from an integer id to a small value, without any order to iterate over,

@@ -250,7 +250,7 @@ void ProgramReader::add_cost(const JsonPlace& statement, NewOp& op,
   std::vector<Shape> shapes;
   std::int64_t bytes = 0;
   const auto add_bytes = [&](const TensorLayout& layout) {
-    if (__builtin_add_overflow(bytes, element_bytes_of(layout), &bytes)) bytes = INT64_MAX;
+    bytes = saturated_sum(bytes, element_bytes_of(layout));
   };
   for (const ValueId input : op.inputs) {
     shapes.push_back(value(input).layout.shape);

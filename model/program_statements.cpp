@@ -79,8 +79,7 @@ void ProgramReader::check_view(const JsonPlace& statement, const NewOp& op,
   }
   const std::int64_t n_spanned = spanned_elements(layout);
   if (n_spanned == 0) return;
-  std::int64_t end = 0;
-  if (__builtin_add_overflow(n_spanned, layout.offset, &end)) end = INT64_MAX;
+  const std::int64_t end = saturated_sum(n_spanned, layout.offset);
   const BufferId buffer = value(op.inputs[0]).buffer;
   const std::int64_t held = builder_.program().buffers[buffer].bytes / element_bytes(layout.dtype);
   if (end > held) {

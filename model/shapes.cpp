@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/tensor_layout.hpp"
+#include "model/units.hpp"
 
 namespace remat {
 namespace {
@@ -80,7 +81,7 @@ InferredShape infer_shape(const OpKind& kind, const std::vector<Shape>& inputs) 
         const bool fits = !out.empty() && inputs[i].size() == out.size() &&
                           std::equal(out.begin(), out.end() - 1, inputs[i].begin());
         if (!fits) return mismatch("shapes that agree but in the last dimension");
-        out.back() += inputs[i].back();
+        out.back() = saturated_sum(out.back(), inputs[i].back());
       }
       return {out, std::nullopt};
     }

@@ -55,11 +55,7 @@ struct Stretch {
   std::uint64_t events = 0;
   std::array<std::uint64_t, 2> digest{};
   Coverage coverage;
-  struct First {
-    std::vector<Coverage::Cell> cells;  // that it is the first of within the stretch
-    std::vector<std::uint64_t> choices;
-  };
-  std::vector<First> firsts;
+  std::vector<FirstCase> firsts;  // within the stretch
   std::vector<std::uint64_t> programs;
   std::vector<Failure> failures;  // none, or its last case
 };
@@ -151,7 +147,7 @@ class Campaign {
     stretch.programs.push_back(program_hash(generated.scenario.program));
     if (options_->on_case) {
       const std::lock_guard lock(on_case_mutex_);
-      options_->on_case(number, generated, runner);
+      options_->on_case(number, tape.chosen(), generated, runner);
     }
     if (outcome.alarm.empty()) return;
     if (!options_->wanted.empty() && outcome.alarm != options_->wanted) return;
@@ -175,12 +171,12 @@ class Campaign {
     result_.events += stretch.events;
     result_.digest[0] += stretch.digest[0];
     result_.digest[1] += stretch.digest[1];
-    for (Stretch::First& first : stretch.firsts) {
+    for (FirstCase& first : stretch.firsts) {
       const auto& known = result_.coverage.cells();
       const bool is_new =
           std::any_of(first.cells.begin(), first.cells.end(),
                       [&](const Coverage::Cell& cell) { return known.count(cell) == 0; });
-      if (is_new) result_.corpus.push_back(std::move(first.choices));
+      if (is_new) result_.corpus.push_back(std::move(first));
     }
     result_.coverage.add(stretch.coverage);
     for (const std::uint64_t program : stretch.programs) {

@@ -26,8 +26,8 @@ struct CampaignOptions {
   /// Asked every few milliseconds by the calling thread; true: the campaign ends. None: never.
   std::function<bool(std::uint64_t cases, std::uint64_t events, std::size_t failures)> is_over;
   /// Gets every case once it has run, one at a time, in no order. None: nobody.
-  std::function<void(std::uint64_t number, const GeneratedCase& generated,
-                     const CaseRunner& runner)>
+  std::function<void(std::uint64_t number, const std::vector<std::uint64_t>& choices,
+                     const GeneratedCase& generated, const CaseRunner& runner)>
       on_case;
 };
 
@@ -39,6 +39,12 @@ struct Failure {
   CaseOutcome outcome;
 };
 
+/// A case that is kept because it reached something first.
+struct FirstCase {
+  std::vector<Coverage::Cell> cells;
+  std::vector<std::uint64_t> choices;
+};
+
 struct CampaignResult {
   std::uint64_t cases = 0;
   std::uint64_t end = 0;  // number past the last of them
@@ -48,7 +54,7 @@ struct CampaignResult {
   std::vector<Failure> failures;  // by number
   Coverage coverage;
   /// A case for each cell of the coverage, the first that reached it.
-  std::vector<std::vector<std::uint64_t>> corpus;
+  std::vector<FirstCase> corpus;
   /// 128 bits over what every case came to: a function of seed and number of cases, of nothing
   /// else.
   std::array<std::uint64_t, 2> digest{};

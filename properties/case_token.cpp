@@ -21,10 +21,8 @@ constexpr std::size_t check_size = 2;
 
 /// Two digits that a slip of the pen changes: of a damaged token nothing must be run.
 std::string check_digits(std::string_view body) {
-  std::uint64_t lane = 1;
-  for (const char digit : body)
-    lane = mixed_bits(lane ^ static_cast<unsigned char>(digit));
-  return {digits[lane & 63U], digits[(lane >> 6U) & 63U]};
+  const std::uint64_t bits = mixed_text(body, 1);
+  return {digits[bits & 63U], digits[(bits >> 6U) & 63U]};
 }
 
 std::vector<std::uint8_t> decoded(const std::string& token) {

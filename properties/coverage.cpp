@@ -39,6 +39,7 @@ std::vector<Coverage::Cell> Coverage::observe(const GeneratedCase& generated,
   observe_program(generated.scenario.program);
   observe_events(generated, trace);
   const std::string& code = outcome.code.empty() ? none : outcome.code;
+  if (!outcome.code.empty()) ++codes_[outcome.code];
   std::vector<Cell> firsts;
   const auto count = [&](const std::string& invariant) {
     Cell cell{generated.scenario.protocol, code, invariant};
@@ -162,6 +163,8 @@ void Coverage::add(const Coverage& other) {
   n_cases_ += other.n_cases_;
   for (const auto& [cell, n] : other.cells_)
     cells_[cell] += n;
+  for (const auto& [code, n] : other.codes_)
+    codes_[code] += n;
   const auto add_all = [](auto& to, const auto& from) {
     for (std::size_t i = 0; i < from.size(); ++i)
       to[i] += from[i];
@@ -193,15 +196,8 @@ std::map<std::string, std::uint64_t> Coverage::codes() const {
   std::map<std::string, std::uint64_t> codes;
   for (const EditRow& row : remat::edits())
     if (!row.code.empty()) codes[std::string(row.code)] = 0;
-  std::map<std::pair<std::string, std::string>, std::uint64_t> most;
-  // A case stands in one cell for each invariant: the largest of a protocol and code is no more
-  // than its cases, and at least a share of them.
-  for (const auto& [cell, n] : cells_) {
-    std::uint64_t& largest = most[{std::get<0>(cell), std::get<1>(cell)}];
-    largest = std::max(largest, n);
-  }
-  for (const auto& [key, n] : most)
-    if (key.second != none) codes[key.second] += n;
+  for (const auto& [code, n] : codes_)
+    codes[code] = n;
   return codes;
 }
 

@@ -74,6 +74,7 @@ class Coverage {
 
   std::uint64_t n_cases_ = 0;
   std::map<Cell, std::uint64_t> cells_;
+  std::map<std::string, std::uint64_t> codes_;  // of cases that ended in an error
   std::array<std::uint64_t, feature_count> features_{};
   std::array<std::uint64_t, strategy_count> strategies_{};
   std::array<std::uint64_t, sometimes_count> sometimes_{};

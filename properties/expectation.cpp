@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/units.hpp"
 #include "properties/reference_backward.hpp"
 
 namespace remat {
@@ -69,7 +70,7 @@ class OrderWalk {
   std::int64_t alive() const {
     std::int64_t bytes = 0;
     for (const auto& [microbatch, kept] : graphs_)
-      bytes += kept;
+      bytes = saturated_sum(bytes, kept);
     return bytes;
   }
 
@@ -99,13 +100,13 @@ class OrderWalk {
       case PhaseStep::Kind::forward:
         groups_.erase(microbatch);
         graphs_.erase(microbatch);
-        peak_ = std::max(peak_, alive() + forward_->peak_bytes());
+        peak_ = std::max(peak_, saturated_sum(alive(), forward_->peak_bytes()));
         graphs_[microbatch] = forward_->resident_bytes();
         resident_ = alive();
         count(forward_->ran());
         return;
       case PhaseStep::Kind::backward:
-        peak_ = std::max(peak_, alive() + forward_->backward(step.wrt).peak_bytes);
+        peak_ = std::max(peak_, saturated_sum(alive(), forward_->backward(step.wrt).peak_bytes));
         count(forward_->backward(step.wrt).ran);
         // A group that asks twice replays once: how much of it the first has asked is not told.
         if (step.group && !groups_[microbatch].insert(*step.group).second) counts_agree_ = false;
@@ -114,7 +115,8 @@ class OrderWalk {
       case PhaseStep::Kind::dw:
         // What dx leaves for dw stays until then: each micro-batch may hold all of its own.
         is_split_ = true;
-        graphs_[microbatch] = forward_->resident_bytes() + forward_->bytes_of_all_gradients();
+        graphs_[microbatch] =
+            saturated_sum(forward_->resident_bytes(), forward_->bytes_of_all_gradients());
         peak_ = std::max(peak_, alive());
         break;
     }

@@ -23,5 +23,9 @@ struct Mutant {
 std::span<const Mutant> mutants();
 /// By the whole name or its first word; none where there is no such.
 const Mutant* mutant_named(std::string_view name);
+/// What it plants; nothing where there is no mutant.
+inline PlantedFault fault_of(const Mutant* mutant) {
+  return mutant == nullptr ? PlantedFault{} : mutant->fault;
+}
 
 }  // namespace remat

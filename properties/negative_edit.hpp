@@ -37,12 +37,9 @@ enum class Edit : std::uint8_t {
 struct EditRow {
   Edit edit;
   std::string_view name;
-  std::string_view code;  // of protocols.md §1.2; empty: no error
-  std::uint8_t weight;    // how often it is drawn, against the others of the protocol
-  bool for_plain;         // may stand under the protocol `none`
-  bool for_torch;
-  bool for_reentrant;
-  bool for_selective;
+  std::string_view code;   // of protocols.md §1.2; empty: no error
+  std::uint8_t weight;     // how often it is drawn, against the others of the protocol
+  std::uint8_t protocols;  // under which it may stand, as bits
   // What invariants may say of the request that ends in the error; anything else is an alarm.
   std::array<std::string_view, 3> excuses = {};
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <vector>
 
-#include "schedules/action_list.hpp"
 #include "sim/scenario_writer.hpp"
 
 namespace remat {
@@ -123,33 +122,15 @@ class ProgramText {
 
   void write_order() {
     for (const PhaseStep& step : scenario_->order) {
-      const std::int64_t microbatch = step.microbatch.value_or(0);
-      const auto action = [&](ActionKind kind) {
-        text_ += " " + name_of(Action{.kind = kind, .microbatch = microbatch});
-      };
-      switch (step.kind) {
-        case PhaseStep::Kind::step_begin:
-          text_ += "step:";
-          continue;
-        case PhaseStep::Kind::step_end:
-          text_ += "\n";
-          continue;
-        case PhaseStep::Kind::forward:
-          action(ActionKind::forward);
-          break;
-        case PhaseStep::Kind::backward:
-          action(ActionKind::backward);
-          break;
-        case PhaseStep::Kind::dx:
-          action(ActionKind::dx);
-          break;
-        case PhaseStep::Kind::dw:
-          action(ActionKind::dw);
-          break;
-        case PhaseStep::Kind::update:
-          action(ActionKind::update);
-          break;
+      if (step.kind == PhaseStep::Kind::step_begin) {
+        text_ += "step:";
+        continue;
       }
+      if (step.kind == PhaseStep::Kind::step_end) {
+        text_ += "\n";
+        continue;
+      }
+      text_ += " " + action_name(step);
       std::vector<std::string> options;
       if (step.retain) options.push_back("retain");
       if (step.group) options.push_back(fmt::format("group {}", *step.group));

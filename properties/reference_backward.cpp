@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "model/units.hpp"
+
 namespace remat {
 namespace {
 
@@ -25,7 +27,9 @@ class BackwardWalk {
  public:
   BackwardWalk(const ReferenceForward& forward, const ReferenceGraph& graph, std::int64_t live,
                ReferenceBackward& made)
-      : forward_(&forward), program_(forward.program_), graph_(&graph), live_(live), made_(&made) {}
+      : forward_(&forward), program_(forward.program_), graph_(&graph), made_(&made) {
+    live_.add(live);
+  }
 
   void run(const std::vector<ValueId>& leaves) {
     const std::vector<bool> runs = graph_->running(leaves);
@@ -63,8 +67,8 @@ class BackwardWalk {
   }
 
   void grow(std::int64_t bytes) {
-    live_ += bytes;
-    made_->peak_bytes = std::max(made_->peak_bytes, live_);
+    live_.add(bytes);
+    made_->peak_bytes = std::max(made_->peak_bytes, live_.count());
   }
   Gradient new_gradient(std::int64_t bytes) {
     storages_.push_back({bytes, 1});
@@ -72,7 +76,7 @@ class BackwardWalk {
     return storages_.size() - 1;
   }
   void drop(Gradient& gradient) {
-    if (gradient && --storages_[*gradient].n_holds == 0) live_ -= storages_[*gradient].bytes;
+    if (gradient && --storages_[*gradient].n_holds == 0) live_.subtract(storages_[*gradient].bytes);
     gradient.reset();
   }
   void drop_arrived(std::size_t node) {
@@ -138,7 +142,8 @@ class BackwardWalk {
     const ReferenceForward::Replay& replay = forward_->replays_.at(frame);
     if (!replay.fetched.empty()) ask(replay.outer);
     made_->ran.insert(made_->ran.end(), replay.ran.begin(), replay.ran.end());
-    made_->peak_bytes = std::max(made_->peak_bytes, live_ + replay.peak_bytes);
+    made_->peak_bytes =
+        std::max(made_->peak_bytes, saturated_sum(live_.count(), replay.peak_bytes));
     for (const ValueId packed : replay.packed) {
       const BufferId buffer = value(packed).buffer;
       const std::size_t maker = maker_of(frame, buffer);
@@ -165,7 +170,7 @@ class BackwardWalk {
     const BufferId buffer = value(packed).buffer;
     const auto found = slots_on_.find({maker_of(frame, buffer), buffer.index()});
     if (found == slots_on_.end() || found->second == 0) return;
-    if (--found->second == 0) live_ -= program_->buffers[buffer].bytes;
+    if (--found->second == 0) live_.subtract(program_->buffers[buffer].bytes);
   }
   void release_slots(const ReferenceGraph::Node& node, const OpStatement& op) {
     for (const Save& save : op.saves)
@@ -181,10 +186,11 @@ class BackwardWalk {
                                                  .is_replay = true,
                                                  .saves = ReferenceSaves::kept});
     made_->ran.insert(made_->ran.end(), replay.ran.begin(), replay.ran.end());
-    made_->peak_bytes = std::max(made_->peak_bytes, live_ + replay.peak_bytes);
+    made_->peak_bytes =
+        std::max(made_->peak_bytes, saturated_sum(live_.count(), replay.peak_bytes));
     const ReferenceGraph inside(*program_, forward_->rules_, node.statement + 1, region.end,
                                 region.outputs);
-    BackwardWalk inner(*forward_, inside, live_ + replay.kept_bytes, *made_);
+    BackwardWalk inner(*forward_, inside, saturated_sum(live_.count(), replay.kept_bytes), *made_);
     inner.arguments_ = &region.inputs;
     inner.run({});
   }
@@ -202,7 +208,7 @@ class BackwardWalk {
   const ReferenceForward* forward_;
   const Program* program_;
   const ReferenceGraph* graph_;
-  std::int64_t live_;
+  ByteTotal live_;
   ReferenceBackward* made_;
   std::vector<std::vector<Gradient>> arrived_;  // by node and output
   std::vector<Storage> storages_;
@@ -299,7 +305,8 @@ void ReferenceForward::find_resident() {
     if (frames.count(frame) != 0) keep(served);
   for (std::uint32_t i = 0; i < kept.size(); ++i) {
     const ProgramBuffer& buffer = program_->buffers[BufferId(i)];
-    if (kept[i] && buffer.role == BufferRole::none) resident_ += buffer.bytes;
+    if (kept[i] && buffer.role == BufferRole::none)
+      resident_ = saturated_sum(resident_, buffer.bytes);
   }
 }
 
@@ -315,16 +322,18 @@ const ReferenceBackward& ReferenceForward::backward(const std::vector<ValueId>& 
 
 std::int64_t ReferenceForward::bytes_of_all_gradients() const {
   std::int64_t bytes = 0;
+  const auto add = [&](std::int64_t more) { bytes = saturated_sum(bytes, more); };
+  const auto add_twice = [&](std::int64_t more) { add(saturated_sum(more, more)); };
   for (const ReferenceGraph::Node& node : graph_.nodes()) {
     const auto* op = std::get_if<OpStatement>(&statements_of(*program_)[node.statement]);
     const std::vector<ValueId>& inputs = op != nullptr ? op->inputs : region(node.statement).inputs;
     for (const ValueId input : inputs)
-      bytes += 2 * element_bytes_of(program_->values[input].layout);
+      add_twice(element_bytes_of(program_->values[input].layout));
   }
   for (const ValueId root : roots_of(*program_))
-    bytes += element_bytes_of(program_->values[root].layout);
+    add(element_bytes_of(program_->values[root].layout));
   for (const auto& [begin, replay] : replays_)
-    bytes += 2 * replay.peak_bytes;
+    add_twice(replay.peak_bytes);
   return bytes;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "model/units.hpp"
+
 namespace remat {
 namespace {
 
@@ -25,7 +27,8 @@ class Walker {
                       .frame = stretch_.frame};
     run(stretch_.begin, stretch_.end, state);
     for (std::uint32_t i = 0; i < kept_.size(); ++i)
-      if (kept_[i]) walk_.kept_bytes += program_->buffers[BufferId(i)].bytes;
+      if (kept_[i])
+        walk_.kept_bytes = saturated_sum(walk_.kept_bytes, program_->buffers[BufferId(i)].bytes);
     return std::move(walk_);
   }
 
@@ -51,8 +54,8 @@ class Walker {
     if (!is_new && !walk_.is_made[buffer.index()]) return;  // from outside, or served
     if (!walk_.is_made[buffer.index()]) {
       walk_.is_made[buffer.index()] = true;
-      live_ += program_->buffers[buffer].bytes;
-      walk_.peak_bytes = std::max(walk_.peak_bytes, live_);
+      live_.add(program_->buffers[buffer].bytes);
+      walk_.peak_bytes = std::max(walk_.peak_bytes, live_.count());
     }
     ++holds_[buffer.index()];
   }
@@ -60,7 +63,7 @@ class Walker {
     const BufferId buffer = value(gone).buffer;
     if (!is_inside(buffer) || holds_[buffer.index()] == 0) return;
     if (--holds_[buffer.index()] > 0 || kept_[buffer.index()]) return;
-    live_ -= program_->buffers[buffer].bytes;
+    live_.subtract(program_->buffers[buffer].bytes);
     walk_.is_made[buffer.index()] = false;
   }
   void keep(ValueId saved) {
@@ -167,7 +170,7 @@ class Walker {
   ReferenceWalk walk_;
   std::vector<std::uint32_t> holds_;  // by buffer: variables that lie in it
   std::vector<bool> kept_;            // by buffer
-  std::int64_t live_ = 0;
+  ByteTotal live_;
   std::map<std::pair<std::size_t, std::string_view>, std::int64_t> calls_;
 };
 

@@ -1,6 +1,16 @@
 #include "properties/selfcheck.hpp"
 
+#include <utility>
+
 namespace remat {
+
+DigestOf digest_of(CampaignOptions options) {
+  options.failures_max = UINT64_MAX;
+  return [options = std::move(options)](std::uint64_t cases) mutable {
+    options.cases_max = cases;
+    return shown_digest(run_campaign(options).digest);
+  };
+}
 
 std::optional<std::uint64_t> first_differing_case(const DigestOf& one, const DigestOf& other,
                                                   std::uint64_t cases) {

@@ -19,6 +19,13 @@ const std::vector<ProtocolRow>& protocols() {
   return rows;
 }
 
+std::string known_protocols() {
+  std::string known;
+  for (const ProtocolRow& row : protocols())
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  return known;
+}
+
 std::unique_ptr<Protocol> make_protocol(std::string_view name, const ProtocolOptions& options) {
   const std::vector<ProtocolRow>& rows = protocols();
   const auto found = std::find_if(rows.begin(), rows.end(),

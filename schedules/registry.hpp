@@ -40,6 +40,9 @@ struct ProtocolRow {
 /// Every protocol that there is, in the order in which they are listed.
 const std::vector<ProtocolRow>& protocols();
 
+/// Their names, for a message: "none, torch, …".
+std::string known_protocols();
+
 /// The protocol of that name; none where there is no such.
 std::unique_ptr<Protocol> make_protocol(std::string_view name, const ProtocolOptions& options);
 

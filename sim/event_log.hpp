@@ -53,9 +53,7 @@ class EventLog {
 
   Instant now() const { return now_; }
   /// Time that no run reaches stays at the largest.
-  void spend(Duration duration) {
-    if (__builtin_add_overflow(now_.ns, duration.ns, &now_.ns)) now_.ns = INT64_MAX;
-  }
+  void spend(Duration duration) { now_.ns = saturated_sum(now_.ns, duration.ns); }
 
   void header(std::string_view config_json, std::string_view expect_json);
   void step(bool begins, std::int64_t step);

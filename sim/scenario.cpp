@@ -28,10 +28,8 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
                     "keep_every"});
   scenario.protocol = place.at("name").text();
   if (make_protocol(scenario.protocol, {}) == nullptr) {
-    std::string known;
-    for (const ProtocolRow& row : protocols())
-      known += (known.empty() ? "" : ", ") + std::string(row.name);
-    place.at("name").fail("unknown protocol '" + scenario.protocol + "'; expected one of " + known);
+    place.at("name").fail("unknown protocol '" + scenario.protocol + "'; expected one of " +
+                          known_protocols());
   }
   ProtocolOptions& options = scenario.options;
   if (const auto flag = place.find("early_stop")) options.early_stop = flag->boolean();

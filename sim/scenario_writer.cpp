@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "model/errors.hpp"
 #include "model/program_writer.hpp"
@@ -33,8 +33,7 @@ ActionKind action_kind(PhaseStep::Kind kind) {
 }
 
 Json written_action(const PhaseStep& step, const Program& program) {
-  const std::string name =
-      name_of(Action{.kind = action_kind(step.kind), .microbatch = step.microbatch.value_or(0)});
+  const std::string name = action_name(step);
   if (!step.retain && !step.group && step.wrt.empty()) return name;
   Json json = {{"action", name}};
   if (step.retain) json["retain"] = true;
@@ -70,6 +69,10 @@ void append_flag(std::string& json, const char* key, bool value, bool otherwise)
 }
 
 }  // namespace
+
+std::string action_name(const PhaseStep& step) {
+  return name_of(Action{.kind = action_kind(step.kind), .microbatch = step.microbatch.value_or(0)});
+}
 
 std::string protocol_json(const Scenario& scenario) {
   // Keys in alphabetical order, as a reader that sorts them writes them again.

@@ -16,6 +16,9 @@ struct ScenarioRemarks {
 /// programs of one forward, as ProgramBuilder makes them.
 std::string scenario_json(const Scenario& scenario, const ScenarioRemarks& remarks);
 
+/// A phase of the loop as an action of a schedule: "F0.1", "UPDATE". Not for the ends of a step.
+std::string action_name(const PhaseStep& step);
+
 /// The `protocol` of the file, on one line.
 std::string protocol_json(const Scenario& scenario);
 /// What the header of its traces says of a scenario.

@@ -1,7 +1,6 @@
 #include "traces/live_bytes.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 
 #include "model/errors.hpp"
@@ -10,19 +9,9 @@ namespace remat {
 namespace {
 
 // Far enough from the end of the range that shifts cannot carry it around.
-constexpr std::int64_t no_event = std::numeric_limits<std::int64_t>::min() / 2;
+constexpr WideInteger no_event = -(WideInteger{1} << 100);
 
-void add(ByteCount& sum, ByteCount change) {
-  sum.all += change.all;
-  sum.without_gradients += change.without_gradients;
-}
-
-void subtract(ByteCount& sum, ByteCount change) {
-  sum.all -= change.all;
-  sum.without_gradients -= change.without_gradients;
-}
-
-void raise_to(std::int64_t& most, std::int64_t level, std::int64_t shift) {
+void raise_to(WideInteger& most, WideInteger level, WideInteger shift) {
   if (level != no_event) most = std::max(most, level + shift);
 }
 
@@ -34,12 +23,24 @@ LiveBytes::LiveBytes() {
   stretches_[0].without_gradients.fill(no_event);
 }
 
+void LiveBytes::add(Level& sum, const Level& change) {
+  sum.all += change.all;
+  sum.without_gradients += change.without_gradients;
+}
+void LiveBytes::subtract(Level& sum, const Level& change) {
+  sum.all -= change.all;
+  sum.without_gradients -= change.without_gradients;
+}
+ByteCount LiveBytes::told(const Level& level) {
+  return {.all = saturated(level.all), .without_gradients = saturated(level.without_gradients)};
+}
+
 LiveBytes::Part LiveBytes::part_of(std::string_view role) {
   if (role.empty() || role == "op") return Part::counts;
   return role == "grad" ? Part::counts_as_gradient : Part::left_out;
 }
 
-ByteCount LiveBytes::share(const Storage& storage) {
+LiveBytes::Level LiveBytes::share(const Storage& storage) {
   if (storage.stretch == 0) return {};
   return {.all = storage.part == Part::left_out ? 0 : storage.bytes,
           .without_gradients = storage.part == Part::counts ? storage.bytes : 0};
@@ -82,7 +83,7 @@ void LiveBytes::release(std::int64_t id) {
 
 void LiveBytes::set_role(const EventView& event, std::int64_t id) {
   Storage& storage = storages_[id];
-  ByteCount change;
+  Level change;
   subtract(change, share(storage));
   storage.part = part_of(event.text(Field::role));
   storage.role_given = true;
@@ -139,15 +140,15 @@ void LiveBytes::note_level(Phase phase) {
 
 std::map<Phase, ByteCount> LiveBytes::peaks() const {
   std::map<Phase, ByteCount> peaks;
-  ByteCount shift;
+  Level shift;
   for (std::uint32_t at = 0;; at = stretches_[at].after) {
     const Stretch& stretch = stretches_[at];
     add(shift, stretch.shift);
     for (std::size_t phase = 0; phase < phase_count; ++phase) {
       if (stretch.all[phase] == no_event) continue;
-      const ByteCount most = {
-          .all = stretch.all[phase] + shift.all,
-          .without_gradients = stretch.without_gradients[phase] + shift.without_gradients};
+      const ByteCount most =
+          told({.all = stretch.all[phase] + shift.all,
+                .without_gradients = stretch.without_gradients[phase] + shift.without_gradients});
       ByteCount& peak = peaks.try_emplace(static_cast<Phase>(phase), most).first->second;
       peak.all = std::max(peak.all, most.all);
       peak.without_gradients = std::max(peak.without_gradients, most.without_gradients);

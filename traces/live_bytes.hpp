@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "model/flat_map.hpp"
+#include "model/units.hpp"
 #include "traces/trace.hpp"
 
 namespace remat {
 
-/// Bytes at one instant, of all storages that count and of those among them that are no gradients.
+/// Bytes at one instant, of all storages that count and of those among them that are no gradients;
+/// more than fit into 64 bits are told as the largest number.
 struct ByteCount {
   std::int64_t all = 0;
   std::int64_t without_gradients = 0;
@@ -36,13 +38,19 @@ class LiveBytes {
   /// Whether the trace tells of storages being made at all; without that, bytes are not known.
   bool recorded() const { return recorded_; }
   /// By the roles that are known so far.
-  ByteCount now() const { return now_; }
+  ByteCount now() const { return told(now_); }
   /// The most that lived at any event of each phase, by the roles known now; phases without an
   /// event are left out.
   std::map<Phase, ByteCount> peaks() const;
 
  private:
   enum class Part : std::uint8_t { counts, counts_as_gradient, left_out };
+  // Traces may claim anything of a storage, so sums and differences need more than 64 bits.
+  struct Level {
+    WideInteger all = 0;
+    WideInteger without_gradients = 0;
+  };
+  using PhaseMaxima = std::array<WideInteger, phase_count>;
   struct Storage {
     std::int64_t bytes = 0;
     std::uint32_t stretch = 0;  // 0 where it was not made by an op: it never counts
@@ -54,13 +62,16 @@ class LiveBytes {
   struct Stretch {
     std::uint32_t before = 0;
     std::uint32_t after = 0;
-    ByteCount shift;                              // to add to this stretch and all after it
-    std::array<std::int64_t, phase_count> all{};  // maxima less the shifts
-    std::array<std::int64_t, phase_count> without_gradients{};
+    Level shift;        // to add to this stretch and all after it
+    PhaseMaxima all{};  // maxima less the shifts
+    PhaseMaxima without_gradients{};
   };
 
   static Part part_of(std::string_view role);
-  static ByteCount share(const Storage& storage);
+  static ByteCount told(const Level& level);
+  static void add(Level& sum, const Level& change);
+  static void subtract(Level& sum, const Level& change);
+  static Level share(const Storage& storage);
   void allocate(const EventView& event, std::int64_t id);
   void release(std::int64_t id);
   void set_role(const EventView& event, std::int64_t id);
@@ -72,8 +83,8 @@ class LiveBytes {
   std::vector<Stretch> stretches_;  // a list from row 0, the trace's begin, to `last_`
   std::vector<std::uint32_t> unused_;
   std::uint32_t last_ = 0;
-  ByteCount now_;
-  ByteCount shifts_;  // the sum over the list
+  Level now_;
+  Level shifts_;  // the sum over the list
   bool recorded_ = false;
 };
 

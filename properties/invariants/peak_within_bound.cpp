@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "model/units.hpp"
 #include "properties/invariants/expectations.hpp"
 #include "properties/invariants/wording.hpp"
 

@@ -88,14 +88,14 @@ LiveStorage& StorageBook::allocate(StorageId id, std::int64_t bytes, std::int64_
   storage.id = id;
   storage.bytes = bytes;
   storage.born_seq = seq;
-  live_bytes_ = saturated_sum(live_bytes_, bytes);
+  live_bytes_.add(bytes);
   return storage;
 }
 
 void StorageBook::release(StorageId id, std::int64_t seq) {
   if (Row* row = rows_.find(id.number()); row != nullptr && row->live != none) {
     const std::uint32_t at = std::exchange(row->live, none);
-    if (!is_outside(live_[at].role)) live_bytes_ -= live_[at].bytes;
+    if (!is_outside(live_[at].role)) live_bytes_.subtract(live_[at].bytes);
     if (at + 1 != live_.size()) {
       live_[at] = live_.back();
       rows_.find(live_[at].id.number())->live = at;
@@ -118,8 +118,8 @@ void StorageBook::write(StorageId id, std::int64_t seq) {
 void StorageBook::set_role(StorageId id, Role role) {
   LiveStorage* storage = live(id);
   if (storage == nullptr || storage->role == role) return;
-  if (!is_outside(storage->role)) live_bytes_ -= storage->bytes;
-  if (!is_outside(role)) live_bytes_ = saturated_sum(live_bytes_, storage->bytes);
+  if (!is_outside(storage->role)) live_bytes_.subtract(storage->bytes);
+  if (!is_outside(role)) live_bytes_.add(storage->bytes);
   storage->role = role;
 }
 

@@ -8,6 +8,7 @@
 
 #include "model/flat_map.hpp"
 #include "model/id.hpp"
+#include "model/units.hpp"
 #include "properties/invariants/id_table.hpp"
 #include "properties/invariants/release_log.hpp"
 #include "traces/trace.hpp"
@@ -34,12 +35,6 @@ Role role_named(std::string_view name);
 /// end.
 inline bool is_outside(Role role) {
   return role != Role::none;
-}
-
-/// Sums of byte counts that no machine has stay at the largest number.
-inline std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 /// A storage that is alive.
@@ -87,7 +82,7 @@ class StorageBook {
   void set_role(StorageId id, Role role);
 
   /// Bytes of all that is alive and not outside.
-  std::int64_t live_bytes() const { return live_bytes_; }
+  std::int64_t live_bytes() const { return live_bytes_.count(); }
   /// Those alive, in no order of meaning; sort what you make of it.
   const std::vector<LiveStorage>& all_live() const { return live_; }
 
@@ -110,7 +105,7 @@ class StorageBook {
   IdTable old_versions_;  // of those without a row that were written: number → the same shifted by
                           // the version
   std::vector<LiveStorage> live_;
-  std::int64_t live_bytes_ = 0;
+  ByteTotal live_bytes_;
 };
 
 }  // namespace remat

@@ -218,4 +218,16 @@ TEST_CASE("sums that no machine can hold are refused or stay at the largest", "[
                     op("add", {"d", "c"}, {"e"}) + "," + loss_of("x"),
                 "none"),
       InputError);
+  // What replays and backward would hold of them is summed up before anything runs.
+  const std::string region =
+      checkpoint("u", op("empty", {}, {"a"}, huge) + "," + op("sin", {"a"}, {"b"}) + "," +
+                          op("sin", {"b"}, {"c"}) + "," + op("mul", {"c", "b"}, {"y"}));
+  const std::string both_regions = region + "," + checkpoint("v", op("sin", {"y"}, {"z"}));
+  CHECK_THROWS_AS(run_stage(both_regions + "," + loss_of("z"), "torch"), InputError);
+  CHECK_THROWS_AS(run_stage(both_regions + "," + loss_of("z"), "torch-reentrant"), InputError);
+  const std::string longest = R"("dtype":"int8","shape":[0,9223372036854775807])";
+  CHECK(run_stage(op("empty", {}, {"a"}, longest) + "," + op("cat", {"a", "a"}, {"b"}) + "," +
+                      loss_of("x"),
+                  "none")
+            .code() == "none");
 }

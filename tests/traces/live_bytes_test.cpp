@@ -161,6 +161,20 @@ TEST_CASE("LiveBytes takes what is released twice, unknown or made again as it c
   CHECK(bytes.peaks() == std::map<Phase, ByteCount>{{Phase::forward, {64, 64}}});
 }
 
+TEST_CASE("LiveBytes counts what no machine could hold exactly, and tells the most it can",
+          "[traces]") {
+  const auto bytes = observed({{Kind::storage_alloc, Phase::forward, 0, INT64_MAX, ""},
+                               {Kind::storage_alloc, Phase::forward, 1, INT64_MAX, ""},
+                               {Kind::storage_alloc, Phase::forward, 2, INT64_MAX, ""},
+                               {Kind::role, Phase::forward, 1, 0, "grad"},
+                               {Kind::storage_alloc, Phase::backward, 3, 8, ""},
+                               {Kind::storage_free, Phase::backward, 2, 0, ""},
+                               {Kind::storage_free, Phase::backward, 0, 0, ""},
+                               {Kind::storage_free, Phase::backward, 1, 0, ""}});
+  CHECK(bytes.now() == ByteCount{8, 8});
+  CHECK(bytes.peaks().at(Phase::forward) == ByteCount{INT64_MAX, INT64_MAX});
+}
+
 TEST_CASE("LiveBytes says when a trace does not tell of storages", "[traces]") {
   CHECK_FALSE(observed({{Kind::role, Phase::setup, 0, 0, "param"}}).recorded());
 }

@@ -122,7 +122,7 @@ TEST_CASE("what a JSON string may not hold is named", "[traces]") {
   };
   const auto control = [](char c, const std::string& hex) {
     return Row{
-        R"({"seq":1,"kind":"note","msg":"a)"s + c + R"("})",
+        std::string(R"({"seq":1,"kind":"note","msg":"a)").append(1, c).append(R"("})"),
         "byte 32 of the line (0x" + hex + ") is a control character; expected it as an escape"};
   };
   check_second_line({

@@ -20,6 +20,11 @@ std::string made(int storage) {
   return R"({"kind":"storage_alloc","phase":"forward","unit":"A","microbatch":0,"storage":)" +
          std::to_string(storage) + ",\"bytes\":8}\n";
 }
+/// Brings one to life that claims all the bytes there can be.
+std::string huge(int storage) {
+  return R"({"kind":"storage_alloc","phase":"forward","storage":)" + std::to_string(storage) +
+         ",\"bytes\":9223372036854775807}\n";
+}
 std::string released(int storage) {
   return R"({"kind":"storage_free","phase":"backward","storage":)" + std::to_string(storage) +
          "}\n";
@@ -129,6 +134,20 @@ TEST_CASE("peak_within_bound counts what is alive and nobody outside owns",
       {"kind":"op","phase":"forward","name":"print","inputs":[9],"reads":[{"t":9,"s":9,"bytes":64}],"outputs":[]}
     )")
               .findings.empty());
+  }
+  SECTION("what no machine could hold is counted exactly, so nothing is left once it is gone") {
+    const std::string step = huge(1) + huge(2) + huge(3) + released(1) + released(2) + released(3);
+    CHECK(found_in(bounded + step + made(4) + made(5) + forward_ends) ==
+          Findings{{"peak_within_bound",
+                    1,
+                    "9223372036854775807 bytes are alive in forward once storage 1 "
+                    "(9223372036854775807 bytes) is there; the bound is 16 bytes",
+                    {1}},
+                   {"peak_within_bound",
+                    9,
+                    "16 bytes are alive at the end of the step's last forward (micro-batch 0); "
+                    "the bound is 8 bytes",
+                    {9}}});
   }
   SECTION("a bound that is met holds") {
     CHECK(checked(bounded + made(1) + made(2)).findings.empty());
