@@ -18,6 +18,7 @@ constexpr std::array<std::int64_t, 60> primes = {
 
 /// One byte an element, so that a prime shape has a prime size.
 constexpr std::string_view byte_dtype = "f8";
+constexpr std::string_view index_dtype = "u8";
 
 /// How many tensors a kind takes and makes.
 struct Arity {
@@ -108,44 +109,9 @@ ValueId BodyGenerator::write_op(std::string_view name, const std::vector<ValueId
   return outputs[0];
 }
 
-void BodyGenerator::write_view() {
-  const ValueId base = pick();
-  TensorLayout layout = builder_->value(base).layout;
-  const std::int64_t n = layout.shape[0];
-  const auto begin = static_cast<std::int64_t>(tape_->choose(static_cast<std::uint64_t>(n)));
-  layout.shape[0] = n - begin;
-  layout.offset += begin * layout.stride[0];
-  pool_.push_back(builder_->op({&op_kind_named("slice"), {base}}, {{layout}})[0]);
-}
-
 void BodyGenerator::refresh_pool() {
   for (ValueId& value : pool_)
     value = builder_->since_write(value);
-}
-
-/// Writes a tensor that the innermost region made and that nothing relies on yet.
-void BodyGenerator::write_in_place() {
-  std::vector<ValueId> free;
-  const auto may_write = [&](ValueId value) {
-    const std::uint32_t buffer = builder_->value(value).buffer.index();
-    return buffer >= buffer_floor_ && !fixed_.contains(buffer);
-  };
-  for (std::size_t i = region_floor_; i < pool_.size(); ++i) {
-    const ValueId value = builder_->since_write(pool_[i]);
-    if (may_write(value)) free.push_back(value);
-  }
-  if (free.empty()) {
-    const ValueId made = write_op("scale", {pick()}, 1, false);
-    if (!may_write(made)) return;  // a leaf of the caller's lies below
-    free.push_back(made);
-  }
-  const ValueId target = free[free.size() - 1 - tape_->choose(free.size())];
-  std::vector<ValueId> inputs = {target};
-  // A reentrant forward has no graph and copies nothing; its replay would.
-  const bool multiplies = !params_.empty() && !is("torch-reentrant") && tape_->choose(2) == 1;
-  if (multiplies) inputs.push_back(params_[tape_->choose(params_.size())]);
-  builder_->in_place({&op_kind_named(multiplies ? "mul" : "scale"), inputs, next_cost(), keeps()});
-  refresh_pool();
 }
 
 void BodyGenerator::write_no_grad() {
@@ -233,12 +199,13 @@ void BodyGenerator::close_region(const RegionScope& scope, bool takes_edit) {
   if (is_reentrant && draws(Feature::containers)) builder_->put_in_container(last);
   region_floor_ = scope.outer_floor;
   buffer_floor_ = scope.outer_buffer_floor;
-  // Values made inside leave it through its last one, and sometimes through one more.
-  const bool has_another =
-      pool_.size() > scope.pool + 1 && builder_->since_write(pool_[scope.pool]) != last;
-  const ValueId another = builder_->since_write(pool_[scope.pool]);
+  // Values made inside leave it through its last one, and sometimes through up to three more.
+  std::vector<ValueId> made(pool_.begin() + static_cast<std::ptrdiff_t>(scope.pool), pool_.end());
   pool_.erase(pool_.begin() + static_cast<std::ptrdiff_t>(scope.pool), pool_.end());
-  if (has_another && draws(Feature::many_outputs)) pool_.push_back(another);
+  for (std::size_t i = 0; i < std::min<std::size_t>(made.size() - 1, 3); ++i) {
+    const ValueId another = builder_->since_write(made[i]);
+    if (another != last && draws(Feature::many_outputs)) pool_.push_back(another);
+  }
   pool_.push_back(last);
 }
 
@@ -282,9 +249,9 @@ void BodyGenerator::write_region(const std::string& name, bool takes_edit, std::
   tape_->end_span(begin);
 }
 
-/// One region called twice, the second time on what the first made: it reads nothing but its
-/// argument and parameters, and its choices are made again, not drawn.
-void BodyGenerator::write_twice(const std::string& name) {
+/// One region called two or three times, each time on what the last call made: it reads nothing but
+/// its argument and parameters, and its choices are made again, not drawn.
+void BodyGenerator::write_again(const std::string& name) {
   std::vector<ValueId> outside = std::exchange(pool_, {builder_->since_write(pool_.back())});
   const std::size_t begin = tape_->position();
   const std::size_t n_primes = n_primes_;
@@ -292,15 +259,18 @@ void BodyGenerator::write_twice(const std::string& name) {
   const std::size_t n_regions = n_regions_;
   write_region(name, false, 0);
   const std::vector<std::uint64_t>& chosen = tape_->chosen();
-  ChoiceTape again(std::vector<std::uint64_t>(chosen.begin() + static_cast<std::ptrdiff_t>(begin),
-                                              chosen.end()));
-  ChoiceTape* drawn = std::exchange(tape_, &again);
-  pool_ = {pool_.back()};
-  n_primes_ = n_primes;
-  n_ops_ = n_ops;
-  n_regions_ = n_regions;
-  write_region(name, false, 0);
-  tape_ = drawn;
+  const std::vector<std::uint64_t> same(chosen.begin() + static_cast<std::ptrdiff_t>(begin),
+                                        chosen.end());
+  for (std::uint64_t n_more = 1 + tape_->choose(2); n_more > 0; --n_more) {
+    ChoiceTape again(same);
+    ChoiceTape* drawn = std::exchange(tape_, &again);
+    pool_ = {pool_.back()};
+    n_primes_ = n_primes;
+    n_ops_ = n_ops;
+    n_regions_ = n_regions;
+    write_region(name, false, 0);
+    tape_ = drawn;
+  }
   outside.push_back(pool_.back());
   pool_ = std::move(outside);
   refresh_pool();
@@ -309,11 +279,26 @@ void BodyGenerator::write_twice(const std::string& name) {
 void BodyGenerator::write_next_region(bool takes_edit) {
   const std::string name = "r" + std::to_string(n_regions_++);
   if (has(Feature::sharing) && !takes_edit && tape_->choose(3) == 2) {
-    write_twice(name);
+    write_again(name);
   } else {
     write_region(name, takes_edit, 0);
   }
   ends_.push_back(pool_.back());
+}
+
+/// A weight, and sometimes a frozen one, a scalar or an index.
+ValueId BodyGenerator::write_param(const std::string& name) {
+  TensorLayout layout = prime_layout();
+  if (draws(Feature::odd_params)) {
+    if (tape_->choose(2) == 0) {
+      layout.shape.clear();
+      layout.stride.clear();
+    } else {
+      layout.dtype = index_dtype;
+    }
+  }
+  const bool has_gradient = layout.dtype != index_dtype && !draws(Feature::frozen);
+  return builder_->leaf(name, layout, BufferRole::param, has_gradient);
 }
 
 void BodyGenerator::write_leaves() {
@@ -322,11 +307,8 @@ void BodyGenerator::write_leaves() {
   pool_ = {builder_->leaf("x", prime_layout(), BufferRole::input, true)};
   const bool needs_param = has(Edit::parameter_written);
   const std::uint64_t n_params = (needs_param ? 1 : 0) + tape_->choose(3);
-  for (std::uint64_t i = 0; i < n_params; ++i) {
-    const bool is_frozen = draws(Feature::frozen);
-    params_.push_back(
-        builder_->leaf("w" + std::to_string(i), prime_layout(), BufferRole::param, !is_frozen));
-  }
+  for (std::uint64_t i = 0; i < n_params; ++i)
+    params_.push_back(write_param("w" + std::to_string(i)));
 }
 
 ValueId BodyGenerator::write() {

@@ -48,16 +48,18 @@ class BodyGenerator {
   ValueId pick_or_param();
   bool keeps() { return is("torch-sac") && tape_->choose(2) == 1; }
 
+  ValueId write_param(const std::string& name);
   void write_leaves();
   void write_region(const std::string& name, bool takes_edit, std::size_t depth);
   void write_next_region(bool takes_edit);
   void write_region_body(bool takes_edit, std::size_t depth);
-  void write_twice(const std::string& name);
+  void write_again(const std::string& name);
   void close_region(const RegionScope& scope, bool takes_edit);
   void write_statement(std::size_t depth);
   void write_plain();
   ValueId write_op(std::string_view name, const std::vector<ValueId>& inputs,
                    std::size_t n_outputs = 1, std::optional<bool> kept = std::nullopt);
+  std::int64_t first_row(std::int64_t n_rows);
   void write_view();
   void write_in_place();
   void write_no_grad();

@@ -12,10 +12,11 @@ namespace remat {
 namespace {
 
 constexpr std::array<std::string_view, feature_count> feature_names = {
-    "views",         "in_place",     "containers", "random",       "no_grad",     "nesting",
-    "fan_out",       "many_outputs", "unused",     "side_effects", "frozen",      "updates",
-    "whole_replays", "microbatches", "steps",      "retain",       "split",       "partial",
-    "dropped",       "groups",       "sharing",    "forward_only", "same_shapes", "counted_policy"};
+    "views",   "in_place",     "containers",    "random",         "no_grad",
+    "nesting", "fan_out",      "many_outputs",  "unused",         "side_effects",
+    "frozen",  "updates",      "whole_replays", "microbatches",   "steps",
+    "retain",  "split",        "partial",       "dropped",        "groups",
+    "sharing", "forward_only", "same_shapes",   "counted_policy", "odd_params"};
 
 constexpr std::array<std::string_view, 4> protocol_names = {"torch", "torch-sac", "torch-reentrant",
                                                             "none"};
@@ -107,12 +108,13 @@ void add_step(ChoiceTape& tape, GeneratedCase& made, const OrderPlan& plan,
 }
 
 void add_order(ChoiceTape& tape, GeneratedCase& made, OrderPlan plan) {
-  // Most orders that two can go wrong in need no more than two.
-  constexpr std::array<std::size_t, 6> microbatches = {1, 1, 1, 2, 2, 3};
+  // Most orders that several can go wrong in need no more than two.
+  constexpr std::array<std::size_t, 16> microbatches = {1, 1, 1, 1, 1, 2, 2, 2,
+                                                        2, 3, 3, 4, 5, 6, 7, 8};
   const std::size_t n_microbatches =
       made.has(Feature::microbatches) ? microbatches[tape.choose(microbatches.size())] : 1;
   const std::uint64_t n_steps =
-      made.has(Feature::steps) && n_microbatches == 1 ? 1 + tape.choose(2) : 1;
+      made.has(Feature::steps) && n_microbatches <= 2 ? 1 + tape.choose(3) : 1;
   if (n_microbatches > 1) made.strategy = static_cast<Strategy>(tape.choose(strategy_count));
   const Program& program = made.scenario.program;
   std::vector<ValueId> leaves = program.forwards.front().inputs;

@@ -11,6 +11,7 @@
 #include "model/random_bits.hpp"
 #include "properties/case_runner.hpp"
 #include "sim/scenario_writer.hpp"
+#include "tests/properties/dimensions.hpp"
 #include "traces/trace_hash.hpp"
 
 namespace remat {
@@ -25,235 +26,6 @@ constexpr std::uint64_t n_cases = 10000;
 ChoiceTape tape_of(std::uint64_t number) {
   constexpr std::uint64_t stream = 11;
   return ChoiceTape::from_seed(random_bits(1, stream, number));
-}
-
-const std::vector<Statement>& statements_of(const GeneratedCase& made) {
-  return made.scenario.program.forwards.front().statements;
-}
-
-template <typename T>
-bool any(const GeneratedCase& made, const std::function<bool(const T&)>& holds) {
-  for (const Statement& statement : statements_of(made))
-    if (const auto* it = std::get_if<T>(&statement); it != nullptr && holds(*it)) return true;
-  return false;
-}
-
-bool any_op(const GeneratedCase& made, const std::function<bool(const OpStatement&)>& holds) {
-  return any<OpStatement>(made, holds);
-}
-
-bool any_phase(const GeneratedCase& made, const std::function<bool(const PhaseStep&)>& holds) {
-  for (const PhaseStep& step : made.scenario.order)
-    if (holds(step)) return true;
-  return false;
-}
-
-std::size_t n_steps(const GeneratedCase& made) {
-  std::size_t n = 0;
-  for (const PhaseStep& step : made.scenario.order)
-    n += step.kind == PhaseStep::Kind::step_begin ? 1 : 0;
-  return n;
-}
-
-bool is_value(const GeneratedCase& made, const std::function<bool(const ProgramValue&)>& holds) {
-  const Program& program = made.scenario.program;
-  for (std::uint32_t i = 0; i < program.values.size(); ++i)
-    if (holds(program.values[ValueId(i)])) return true;
-  return false;
-}
-
-/// Some op's first output is read by nobody, and it is not the root.
-bool has_unused(const GeneratedCase& made) {
-  std::set<std::uint32_t> read;
-  for (const Statement& statement : statements_of(made)) {
-    const auto* op = std::get_if<OpStatement>(&statement);
-    if (op == nullptr) continue;
-    for (const ValueId input : op->inputs)
-      read.insert(input.index());
-  }
-  const auto root = made.scenario.program.forwards.front().root;
-  return any_op(made, [&](const OpStatement& op) {
-    return op.makes_node && op.outputs.front() != root && read.count(op.outputs[0].index()) == 0;
-  });
-}
-
-/// Some op reads what is older than what the op before it read.
-bool has_fan_out(const GeneratedCase& made) {
-  const Program& program = made.scenario.program;
-  std::uint32_t newest_before = 0;
-  return any_op(made, [&](const OpStatement& op) {
-    std::uint32_t newest = 0;
-    for (const ValueId input : op.inputs) {
-      if (program.buffers[program.values[input].buffer].role != BufferRole::param)
-        newest = std::max(newest, input.index());
-    }
-    const bool goes_back = newest < newest_before && op.makes_node && op.kind->name != "sum";
-    newest_before = newest;
-    return goes_back;
-  });
-}
-
-bool has_shared_region(const GeneratedCase& made) {
-  std::set<std::string> names;
-  return any<RegionBegin>(
-      made, [&](const RegionBegin& region) { return !names.insert(region.name).second; });
-}
-
-bool has_nested_region(const GeneratedCase& made) {
-  std::size_t end = 0;
-  const std::vector<Statement>& statements = statements_of(made);
-  for (std::size_t at = 0; at < statements.size(); ++at) {
-    const auto* region = std::get_if<RegionBegin>(&statements[at]);
-    if (region == nullptr) continue;
-    if (at < end) return true;
-    end = region->end;
-  }
-  return false;
-}
-
-bool has_hidden_tensor(const GeneratedCase& made) {
-  return is_value(made, [](const ProgramValue& value) { return value.in_container; }) ||
-         any<RegionBegin>(made, [](const RegionBegin& region) { return !region.captured.empty(); });
-}
-
-/// Some forward has no backward.
-bool has_dropped_graph(const GeneratedCase& made) {
-  return !any_phase(made, [](const PhaseStep& step) {
-    return step.kind == PhaseStep::Kind::backward || step.kind == PhaseStep::Kind::dw;
-  });
-}
-
-bool has_equal_shapes(const GeneratedCase& made) {
-  return any_op(made, [&](const OpStatement& op) {
-    const auto& values = made.scenario.program.values;
-    return !op.writes && !op.kind->makes_view && op.makes_node &&
-           values[op.inputs[0]].layout.shape == values[op.outputs[0]].layout.shape;
-  });
-}
-
-struct Dimension {
-  Feature feature;
-  std::function<bool(const GeneratedCase&)> shows;
-  double share_min;  // of the cases that have the feature
-};
-
-/// What each dimension looks like in a case: none where it is off, often enough where it is on.
-std::vector<Dimension> dimensions_of_programs() {
-  return {
-      {Feature::views,
-       [](const auto& made) {
-         return any_op(made, [](const OpStatement& op) { return op.kind->makes_view; });
-       },
-       0.15},
-      {Feature::in_place,
-       [](const auto& made) {
-         return any_op(made, [&](const OpStatement& op) {
-           return op.writes && !op.by_caller && made.edit == Edit::none;
-         });
-       },
-       0.1},
-      {Feature::containers,
-       [](const auto& made) { return (made.edit == Edit::none) && has_hidden_tensor(made); }, 0.2},
-      {Feature::random,
-       [](const auto& made) {
-         return any_op(made, [](const OpStatement& op) { return op.kind->draws; });
-       },
-       0.15},
-      {Feature::no_grad,
-       [](const auto& made) {
-         return made.edit == Edit::none && !made.has(Feature::forward_only) &&
-                any<NoGradBegin>(made, [](const NoGradBegin&) { return true; });
-       },
-       0.05},
-      {Feature::nesting, has_nested_region, 0.1},
-      {Feature::fan_out, has_fan_out, 0.2},
-      {Feature::many_outputs,
-       [](const auto& made) {
-         return any_op(made, [](const OpStatement& op) {
-           return op.outputs.size() > 1 && !op.kind->draws && !op.writes;
-         });
-       },
-       0.2},
-      {Feature::unused,
-       [](const auto& made) { return made.edit == Edit::none && has_unused(made); }, 0.1},
-      {Feature::side_effects,
-       [](const auto& made) {
-         return any<SideEffect>(made, [](const SideEffect&) { return true; });
-       },
-       0.05},
-      {Feature::frozen,
-       [](const auto& made) {
-         return is_value(made, [&](const ProgramValue& value) {
-           return !value.requires_grad && value.name.starts_with("w");
-         });
-       },
-       0.2}};
-}
-
-/// The same of what the training loop does, and of sizes and policies.
-std::vector<Dimension> dimensions_of_the_loop() {
-  using Kind = PhaseStep::Kind;
-  return {
-      {Feature::updates,
-       [](const auto& made) {
-         return any_phase(made, [](const PhaseStep& step) { return step.kind == Kind::update; });
-       },
-       0.9},
-      {Feature::whole_replays,
-       [](const auto& made) {
-         return made.edit == Edit::none && any<RegionBegin>(made, [](const RegionBegin& region) {
-                  return !region.early_stop;
-                });
-       },
-       0.3},
-      {Feature::microbatches,
-       [](const auto& made) {
-         return any_phase(made, [](const PhaseStep& step) { return step.microbatch == 1; });
-       },
-       0.3},
-      {Feature::steps, [](const auto& made) { return n_steps(made) > 1; }, 0.2},
-      {Feature::retain,
-       [](const auto& made) {
-         return made.edit == Edit::none &&
-                any_phase(made, [](const PhaseStep& step) { return step.retain; });
-       },
-       0.1},
-      {Feature::split,
-       [](const auto& made) {
-         return any_phase(made, [](const PhaseStep& step) { return step.kind == Kind::dx; });
-       },
-       0.1},
-      {Feature::partial,
-       [](const auto& made) {
-         return made.edit == Edit::none &&
-                any_phase(made, [](const PhaseStep& step) { return !step.wrt.empty(); });
-       },
-       0.1},
-      {Feature::dropped, has_dropped_graph, 0.1},
-      {Feature::groups,
-       [](const auto& made) {
-         return made.edit == Edit::none &&
-                any_phase(made, [](const PhaseStep& step) { return step.group.has_value(); });
-       },
-       0.3},
-      {Feature::sharing, has_shared_region, 0.15},
-      {Feature::forward_only,
-       [](const auto& made) {
-         return any_op(made, [](const OpStatement& op) { return op.kind->name == "cumsum"; });
-       },
-       0.1},
-      {Feature::same_shapes,
-       [](const auto& made) { return made.edit == Edit::none && has_equal_shapes(made); }, 0.5},
-      {Feature::counted_policy,
-       [](const auto& made) { return made.scenario.options.keep_every == 2; }, 0.1},
-  };
-}
-
-std::vector<Dimension> dimensions() {
-  std::vector<Dimension> all = dimensions_of_programs();
-  for (Dimension& more : dimensions_of_the_loop())
-    all.push_back(std::move(more));
-  return all;
 }
 
 }  // namespace
@@ -362,6 +134,37 @@ TEST_CASE("every 400 cases in a row hold the common parts of programs", "[proper
       CHECK(n >= 20);  // 5 %
     }
   }
+}
+
+TEST_CASE("every 4000 cases in a row hold each kind of view, micro-batch and step",
+          "[properties]") {
+  std::map<std::string_view, int> views;
+  std::set<std::int64_t> microbatches;
+  std::set<std::size_t> steps;
+  bool has_empty = false;
+  bool has_hole = false;
+  for (std::uint64_t i = 0; i < 4000; ++i) {
+    ChoiceTape tape = tape_of(i);
+    const GeneratedCase made = generate_case(tape, {});
+    steps.insert(n_steps(made));
+    for (const PhaseStep& step : made.scenario.order)
+      if (step.microbatch) microbatches.insert(*step.microbatch);
+    for (const Statement& statement : statements_of(made)) {
+      const auto* op = std::get_if<OpStatement>(&statement);
+      if (op == nullptr || !op->kind->makes_view) continue;
+      ++views[op->kind->name];
+      const TensorLayout& layout = made.scenario.program.values[op->outputs[0]].layout;
+      has_empty = has_empty || element_count(layout.shape) == 0;
+      has_hole = has_hole || layout.stride.back() > 1;
+    }
+  }
+  for (const std::string_view kind : {"slice", "unsqueeze", "expand", "t"})
+    CHECK(views[kind] > 40);
+  CHECK(views["transpose"] > 0);
+  CHECK(has_empty);
+  CHECK(has_hole);
+  CHECK(microbatches == std::set<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
+  CHECK(steps == std::set<std::size_t>{1, 2, 3});
 }
 
 TEST_CASE("nineteen of twenty programs are not like another", "[properties]") {
