@@ -20,6 +20,12 @@ Uses uses_of(const Forward& forward) {
     const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
     const auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
     const std::vector<ValueId> none;
+    if (const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at])) {
+      for (const WrapperBegin::Input& input : wrapper->inputs) {
+        uses.reads.push_back({at, input.value});
+        uses.last_read[input.value.index()] = at + 1;
+      }
+    }
     for (const ValueId input : op != nullptr       ? op->inputs
                                : region != nullptr ? region->inputs
                                                    : none) {
@@ -53,16 +59,19 @@ void find_captured(const Program& program, const Uses& uses, std::size_t begin,
   }
 }
 
-void find_outputs(const Forward& forward, const Uses& uses, std::size_t begin,
-                  RegionBegin& region) {
-  for (std::size_t at = begin + 1; at < region.end; ++at) {
+/// What the statements between two places make and later ones read.
+std::vector<ValueId> outputs_of(const Forward& forward, const Uses& uses, std::size_t begin,
+                                std::size_t end) {
+  std::vector<ValueId> outputs;
+  for (std::size_t at = begin + 1; at < end; ++at) {
     const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
     if (op == nullptr) continue;
     for (const ValueId output : op->outputs) {
       const std::size_t* read = uses.last_read.find(output.index());
-      if (read != nullptr && *read - 1 > region.end) region.outputs.push_back(output);
+      if (read != nullptr && *read - 1 > end) outputs.push_back(output);
     }
   }
+  return outputs;
 }
 
 /// A buffer's first value is the one that it was made for.
@@ -119,6 +128,9 @@ std::vector<ValueId> values_from_outside(const Program& program, const Forward& 
   for (std::size_t at = begin; at < end; ++at) {
     if (const auto* region = std::get_if<RegionBegin>(&forward.statements[at]))
       std::for_each(region->inputs.begin(), region->inputs.end(), meet);
+    if (const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at]))
+      for (const WrapperBegin::Input& input : wrapper->inputs)
+        meet(input.value);
     const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
     if (op == nullptr) continue;
     std::for_each(op->inputs.begin(), op->inputs.end(), meet);
@@ -134,13 +146,15 @@ void finish_program(Program& program) {
   for (Forward& forward : program.forwards) {
     const Uses uses = uses_of(forward);
     for (std::size_t at = 0; at < forward.statements.size(); ++at) {
+      if (auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at])) {
+        if (!wrapper->tells_outputs) wrapper->outputs = outputs_of(forward, uses, at, wrapper->end);
+      }
       auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
       if (region == nullptr) continue;
       region->captured.clear();
       region->params.clear();
-      region->outputs.clear();
       find_captured(program, uses, at, *region);
-      find_outputs(forward, uses, at, *region);
+      region->outputs = outputs_of(forward, uses, at, region->end);
     }
   }
 }

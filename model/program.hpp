@@ -96,6 +96,24 @@ struct RegionBegin {
 struct RegionEnd {
   std::size_t begin = 0;
 };
+/// An excluded region (protocols.md P3 to P6): where a checkpointed region around it is replayed,
+/// its body is left out. Runs up to the statement at `end`, its WrapperEnd.
+struct WrapperBegin {
+  /// A tensor leaf of the arguments, and where it lies in them: `arg0`, `arg0[1].k`, `kwarg.mask`.
+  struct Input {
+    ValueId value{0};
+    std::string path;
+  };
+  std::string name;
+  bool save_output = true;       // a replay is served what forward returned; else placeholders
+  std::vector<Input> inputs;     // depth first, positional arguments before the others
+  std::vector<ValueId> outputs;  // tensor leaves of what it returns; one may be there twice
+  bool tells_outputs = false;    // the program says which; otherwise what is read after the body
+  std::size_t end = 0;
+};
+struct WrapperEnd {
+  std::size_t begin = 0;
+};
 /// The program's variables of these values go out of scope.
 struct Release {
   std::vector<ValueId> values;
@@ -127,7 +145,7 @@ struct NoGradBegin {
 };
 
 using Statement = std::variant<OpStatement, RegionBegin, RegionEnd, Release, SideEffect, Raise,
-                               BranchBegin, Bind, NoGradBegin>;
+                               BranchBegin, Bind, NoGradBegin, WrapperBegin, WrapperEnd>;
 
 /// The forward of one micro-batch.
 struct Forward {
@@ -142,6 +160,10 @@ struct Program {
   IdVector<ValueId, ProgramValue> values;
   std::vector<ValueId> parameters;
   std::vector<Forward> forwards;
+  // Tensors without data that programs with excluded regions share: what a recompute boundary
+  // saves, and what a replay is given for an output that nobody kept.
+  std::optional<ValueId> trigger;
+  std::optional<ValueId> placeholder;
 };
 
 /// Values that the statements from `begin` to `end` read and that were made before them, but

@@ -160,6 +160,27 @@ void ProgramBuilder::end_region(std::size_t begin, const std::vector<ValueId>& i
   region.inputs = inputs;
 }
 
+std::size_t ProgramBuilder::begin_wrapper(WrapperBegin wrapper) {
+  if (!program_.trigger) {
+    const TensorLayout none = {.dtype = "f32", .shape = {0}, .stride = {1}, .offset = 0};
+    program_.trigger = leaf("<trigger>", none, BufferRole::external, true);
+    program_.placeholder = leaf("<placeholder>", none, BufferRole::external, false);
+  }
+  forward_.statements.emplace_back(std::move(wrapper));
+  return forward_.statements.size() - 1;
+}
+
+void ProgramBuilder::end_wrapper(std::size_t begin, std::vector<WrapperBegin::Input> inputs,
+                                 std::optional<std::vector<ValueId>> outputs) {
+  const std::size_t end = forward_.statements.size();
+  forward_.statements.emplace_back(WrapperEnd{begin});
+  auto& wrapper = std::get<WrapperBegin>(forward_.statements[begin]);
+  wrapper.end = end;
+  wrapper.inputs = std::move(inputs);
+  wrapper.tells_outputs = outputs.has_value();
+  if (outputs) wrapper.outputs = std::move(*outputs);
+}
+
 std::size_t ProgramBuilder::begin_branch(bool in_replay) {
   if (in_replay) outside_.push_back({since_write_, on_buffer_});
   forward_.statements.emplace_back(BranchBegin{in_replay, 0});

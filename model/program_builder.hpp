@@ -57,6 +57,10 @@ class ProgramBuilder {
   std::size_t begin_region(RegionBegin region);
   void end_region(std::size_t begin, const std::vector<ValueId>& inputs);
   /// What a branch of a replay writes or binds, forward has not: its values end with it.
+  /// An excluded region; `outputs`, where told, are the tensor leaves of what it returns.
+  std::size_t begin_wrapper(WrapperBegin wrapper);
+  void end_wrapper(std::size_t begin, std::vector<WrapperBegin::Input> inputs,
+                   std::optional<std::vector<ValueId>> outputs);
   std::size_t begin_branch(bool in_replay);
   void end_branch(std::size_t begin);
   std::size_t begin_no_grad();

@@ -36,6 +36,9 @@ class ProgramReader {
   void read_view(const JsonPlace& statement);
   void read_container(const JsonPlace& statement);
   void read_region(const JsonPlace& statement, bool checkpointed);
+  void read_wrapper(const JsonPlace& statement);
+  void read_leaves_of(const JsonPlace& argument, const std::string& path,
+                      std::vector<WrapperBegin::Input>& leaves);
   void read_call(const JsonPlace& statement);
   void read_branch(const JsonPlace& statement);
   void read_no_grad(const JsonPlace& statement);

@@ -24,6 +24,7 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   if (statement.has("container")) return read_container(statement);
   if (statement.has("checkpoint")) return read_region(statement, true);
   if (statement.has("unit")) return read_region(statement, false);
+  if (statement.has("exclude")) return read_wrapper(statement);
   if (statement.has("call")) return read_call(statement);
   if (statement.has("branch")) return read_branch(statement);
   if (statement.has("no_grad")) return read_no_grad(statement);
@@ -34,7 +35,8 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   }
   statement.fail(
       "this statement says nothing that is known; expected one of the keys op, view, in_place, "
-      "random, container, checkpoint, unit, call, branch, no_grad, side_effect, update, raise");
+      "random, container, checkpoint, unit, exclude, call, branch, no_grad, side_effect, update, "
+      "raise");
 }
 
 void ProgramReader::read_in_place(const JsonPlace& statement) {
@@ -133,6 +135,57 @@ void ProgramReader::read_region(const JsonPlace& statement, bool checkpointed) {
     }
   }
   builder_.end_region(begin, *own);
+}
+
+/// The tensor leaves of an argument: a name, or a list or an object of arguments.
+void ProgramReader::read_leaves_of(const JsonPlace& argument, const std::string& path,
+                                   std::vector<WrapperBegin::Input>& leaves) {
+  if (argument.is_array()) {
+    std::size_t i = 0;
+    for (const JsonPlace& item : argument.items())
+      read_leaves_of(item, path + "[" + std::to_string(i++) + "]", leaves);
+  } else if (argument.is_object()) {
+    for (const std::string& key : argument.keys())
+      read_leaves_of(argument.at(key), path + "." + key, leaves);
+  } else {
+    leaves.push_back({named(argument), path});
+  }
+}
+
+/// An excluded region. Without `in` its arguments are what its body reads, without `out` it returns
+/// what later statements read.
+void ProgramReader::read_wrapper(const JsonPlace& statement) {
+  statement.allow_only({"exclude", "in", "kwargs", "out", "save_output", "body"});
+  WrapperBegin wrapper;
+  wrapper.name = statement.at("exclude").text();
+  if (const auto flag = statement.find("save_output")) wrapper.save_output = flag->boolean();
+  const auto arguments = statement.find("in");
+  std::vector<WrapperBegin::Input> inputs;
+  if (arguments) {
+    std::size_t i = 0;
+    for (const JsonPlace& argument : arguments->items())
+      read_leaves_of(argument, "arg" + std::to_string(i++), inputs);
+  }
+  if (const auto named_ones = statement.find("kwargs")) {
+    for (const std::string& key : named_ones->keys())
+      read_leaves_of(named_ones->at(key), "kwarg." + key, inputs);
+  }
+  const std::size_t begin = builder_.begin_wrapper(std::move(wrapper));
+  read_body(statement.at("body"));
+  if (!arguments) {
+    std::size_t i = 0;
+    for (const ValueId value : builder_.read_since(begin + 1))
+      inputs.push_back({value, "arg" + std::to_string(i++)});
+  }
+  std::optional<std::vector<ValueId>> outputs;
+  if (const auto out = statement.find("out")) {
+    std::vector<WrapperBegin::Input> leaves;
+    read_leaves_of(*out, "", leaves);
+    outputs.emplace();
+    for (const WrapperBegin::Input& leaf : leaves)
+      outputs->push_back(leaf.value);
+  }
+  builder_.end_wrapper(begin, std::move(inputs), std::move(outputs));
 }
 
 void ProgramReader::read_call(const JsonPlace& statement) {

@@ -99,6 +99,9 @@ class ProgramWriter {
     } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
       write_region(at, *region, list);
       return region->end;
+    } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
+      write_wrapper(at, *wrapper, list);
+      return wrapper->end;
     } else if (const auto* effect = std::get_if<SideEffect>(&statement)) {
       list.push_back({{"side_effect", effect->name}});
     } else if (const auto* raise = std::get_if<Raise>(&statement)) {
@@ -191,6 +194,49 @@ class ProgramWriter {
     hide(nested, statements);
     json["body"] = std::move(statements);
     list.push_back(std::move(json));
+  }
+
+  void write_wrapper(std::size_t at, const WrapperBegin& wrapper, Json& list) {
+    Json json;
+    json["exclude"] = wrapper.name;
+    Json positional = Json::array();
+    Json keyword = Json::object();
+    for (const WrapperBegin::Input& input : wrapper.inputs) {
+      const std::string_view path = input.path;
+      const std::size_t end = std::min(path.find_first_of(".[", 3), path.size());
+      if (path.starts_with("arg")) {
+        const auto place = static_cast<std::size_t>(std::stoul(std::string(path.substr(3))));
+        put(positional, place, path.substr(end), name(input.value));
+      } else {
+        put(keyword, path.substr(std::string_view("kwarg").size()), name(input.value));
+      }
+    }
+    json["in"] = std::move(positional);
+    if (!keyword.empty()) json["kwargs"] = std::move(keyword);
+    if (wrapper.tells_outputs) json["out"] = names(wrapper.outputs);
+    if (!wrapper.save_output) json["save_output"] = false;
+    json["body"] = body(at + 1, wrapper.end);
+    list.push_back(std::move(json));
+  }
+
+  /// Puts the name at a path within an argument: `[1].k` and so on; at its end, there.
+  static void put(Json& argument, std::string_view path, const std::string& name) {
+    if (path.empty()) {
+      argument = name;
+      return;
+    }
+    const std::size_t end = std::min(path.find_first_of(".[", 1), path.size());
+    if (path.front() == '[') {
+      const auto place = static_cast<std::size_t>(std::stoul(std::string(path.substr(1))));
+      put(argument, place, path.substr(end), name);
+    } else {
+      put(argument[std::string(path.substr(1, end - 1))], path.substr(end), name);
+    }
+  }
+  static void put(Json& list, std::size_t place, std::string_view path, const std::string& name) {
+    while (list.size() <= place)
+      list.push_back(Json::array());  // an argument that holds no tensor
+    put(list[place], path, name);
   }
 
   /// Puts the tensors in a container; from here on they are known by their place in it.

@@ -1,6 +1,7 @@
 #include "model/releases.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "model/flat_map.hpp"
@@ -8,12 +9,19 @@
 namespace remat {
 namespace {
 
+/// Where a region or wrapper ends that begins here.
+std::optional<std::size_t> end_of_call(const Statement& statement) {
+  if (const auto* region = std::get_if<RegionBegin>(&statement)) return region->end;
+  if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) return wrapper->end;
+  return std::nullopt;
+}
+
 /// What a region was given lives as long as the call: a variable from before it that is read in it
 /// last goes at its end.
 std::size_t end_of_regions(const Forward& forward, std::size_t born, std::size_t last) {
   for (std::size_t at = born; at < last; ++at) {
-    const auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
-    if (region != nullptr && region->end >= last) return region->end;
+    const std::optional<std::size_t> end = end_of_call(forward.statements[at]);
+    if (end && *end >= last) return *end;
   }
   return last;
 }
@@ -39,6 +47,12 @@ std::vector<std::vector<ValueId>> last_readers(const Program& program, const For
     } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
       for (const ValueId input : region->inputs)
         read(input, at);
+    } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
+      for (const WrapperBegin::Input& input : wrapper->inputs)
+        read(input.value, at);
+    } else if (const auto* left = std::get_if<WrapperEnd>(&statement)) {
+      for (const ValueId output : std::get<WrapperBegin>(forward.statements[left->begin]).outputs)
+        read(output, at);
     } else if (const auto* bind = std::get_if<Bind>(&statement)) {
       read(bind->from, at);
     }
@@ -58,6 +72,8 @@ std::vector<std::vector<ValueId>> last_readers(const Program& program, const For
 void move_places(Statement& statement, const std::vector<std::size_t>& place) {
   if (auto* region = std::get_if<RegionBegin>(&statement)) region->end = place[region->end];
   if (auto* end = std::get_if<RegionEnd>(&statement)) end->begin = place[end->begin];
+  if (auto* wrapper = std::get_if<WrapperBegin>(&statement)) wrapper->end = place[wrapper->end];
+  if (auto* end = std::get_if<WrapperEnd>(&statement)) end->begin = place[end->begin];
   if (auto* branch = std::get_if<BranchBegin>(&statement)) branch->end = place[branch->end];
   if (auto* off = std::get_if<NoGradBegin>(&statement)) off->end = place[off->end];
 }
@@ -72,9 +88,8 @@ void add_releases(const Program& program, Forward& forward) {
   for (std::size_t at = 0; at < forward.statements.size(); ++at) {
     place[at] = statements.size();
     // A region's arguments are read where it begins; a variable must not go before its body runs.
-    if (const auto* region = std::get_if<RegionBegin>(&forward.statements[at])) {
-      std::move(releases[at].begin(), releases[at].end(),
-                std::back_inserter(releases[region->end]));
+    if (const auto end = end_of_call(forward.statements[at])) {
+      std::move(releases[at].begin(), releases[at].end(), std::back_inserter(releases[*end]));
       releases[at].clear();
     }
     statements.push_back(std::move(forward.statements[at]));

@@ -54,10 +54,12 @@ class BackwardWalk {
     return std::get_if<OpStatement>(&statements_of(*program_)[node.statement]);
   }
   const std::vector<ValueId>& outputs_of(const ReferenceGraph::Node& node) const {
+    if (node.leaf) return forward_->wrappers_.at(node.statement)->leaves[*node.leaf];
     const OpStatement* op = op_of(node);
     return op != nullptr ? op->outputs : forward_->region(node.statement).outputs;
   }
   const std::vector<ValueId>& inputs_of(const ReferenceGraph::Node& node) const {
+    if (node.leaf) return outputs_of(node);
     const OpStatement* op = op_of(node);
     return op != nullptr ? op->inputs : forward_->region(node.statement).inputs;
   }
@@ -104,12 +106,13 @@ class BackwardWalk {
   void run_node(std::size_t at, const std::vector<bool>& runs, const std::vector<ValueId>& leaves) {
     const ReferenceGraph::Node& node = graph_->nodes()[at];
     const OpStatement* op = op_of(node);
-    if (op == nullptr) {
+    if (op == nullptr && !node.leaf) {
       run_reentrant(node);
     } else if (node.frame != no_frame && node.has_saves) {
       ask(node.frame);
     }
-    const bool passes_on = op != nullptr && op->kind->makes_view && op->outputs.size() == 1;
+    const bool passes_on =
+        node.leaf || (op != nullptr && op->kind->makes_view && op->outputs.size() == 1);
     std::vector<std::pair<const ReferenceGraph::Edge*, Gradient>> made;
     for (std::size_t i = 0; i < node.edges.size(); ++i) {
       const ReferenceGraph::Edge& edge = node.edges[i];
@@ -123,6 +126,9 @@ class BackwardWalk {
           &edge, passes_on ? shared(*arrived_[at][0]) : new_gradient(bytes_of(inputs_of(node)[i])));
     }
     if (op != nullptr && node.frame != no_frame) release_slots(node, *op);
+    if (op != nullptr && node.excluded_in != no_frame) {
+      each_slot(node, *op, [&](ValueId saved) { release(node.excluded_in, saved); });
+    }
     for (const auto& [edge, gradient] : made)
       send(*edge, gradient);
   }
@@ -144,14 +150,27 @@ class BackwardWalk {
     made_->ran.insert(made_->ran.end(), replay.ran.begin(), replay.ran.end());
     made_->peak_bytes =
         std::max(made_->peak_bytes, saturated_sum(live_.count(), replay.peak_bytes));
-    for (const ValueId packed : replay.packed) {
-      const BufferId buffer = value(packed).buffer;
-      const std::size_t maker = maker_of(frame, buffer);
-      if (maker == no_frame) continue;
-      if (slots_on_[{maker, buffer.index()}]++ == 0) grow(program_->buffers[buffer].bytes);
+    for (const ValueId packed : replay.packed)
+      hold(frame, packed);
+    for (const ReferenceGraph::Node& node : graph_->nodes()) {
+      if (!node.is_reached || node.excluded_in != frame) continue;
+      each_slot(node, *op_of(node), [&](ValueId saved) { hold(frame, saved); });
     }
     for (const ValueId argument : replay.fetched)
       release(replay.outer, argument);
+  }
+
+  void hold(std::size_t frame, ValueId filled) {
+    const BufferId buffer = value(filled).buffer;
+    const std::size_t maker = maker_of(frame, buffer);
+    if (maker == no_frame) return;
+    if (slots_on_[{maker, buffer.index()}]++ == 0) grow(program_->buffers[buffer].bytes);
+  }
+  /// What the op of an excluded region saved and did not keep.
+  template <typename Visit>
+  void each_slot(const ReferenceGraph::Node& node, const OpStatement& op, Visit visit) const {
+    for (std::size_t i = 0; i < op.saves.size(); ++i)
+      if (forward_->wrappers_.is_slot(node.statement, i)) visit(op.saves[i].value);
   }
 
   /// Whose replay made the bytes that a slot of the frame was filled with: its own, or that of a
@@ -180,7 +199,7 @@ class BackwardWalk {
   /// P2: the whole body again, and a backward inside it.
   void run_reentrant(const ReferenceGraph::Node& node) {
     const RegionBegin& region = forward_->region(node.statement);
-    const ReferenceWalk replay = reference_walk(*program_, forward_->rules_,
+    const ReferenceWalk replay = reference_walk(*program_, forward_->rules_, forward_->wrappers_,
                                                 {.begin = node.statement + 1,
                                                  .end = region.end,
                                                  .is_replay = true,
@@ -188,8 +207,8 @@ class BackwardWalk {
     made_->ran.insert(made_->ran.end(), replay.ran.begin(), replay.ran.end());
     made_->peak_bytes =
         std::max(made_->peak_bytes, saturated_sum(live_.count(), replay.peak_bytes));
-    const ReferenceGraph inside(*program_, forward_->rules_, node.statement + 1, region.end,
-                                region.outputs);
+    const ReferenceGraph inside(*program_, forward_->rules_, forward_->wrappers_,
+                                node.statement + 1, region.end, region.outputs);
     BackwardWalk inner(*forward_, inside, saturated_sum(live_.count(), replay.kept_bytes), *made_);
     inner.arguments_ = &region.inputs;
     inner.run({});
@@ -224,8 +243,10 @@ class BackwardWalk {
 ReferenceForward::ReferenceForward(const Program& program, const ReferenceRules& rules)
     : program_(&program),
       rules_(rules),
-      graph_(program, rules_, 0, statements_of(program).size(), roots_of(program)),
-      walk_(reference_walk(program, rules, {.begin = 0, .end = statements_of(program).size()})) {
+      wrappers_(program, rules_),
+      graph_(program, rules_, wrappers_, 0, statements_of(program).size(), roots_of(program)),
+      walk_(reference_walk(program, rules, wrappers_,
+                           {.begin = 0, .end = statements_of(program).size()})) {
   if (rules_.regions == ReferenceRules::Regions::holders)
     find_replays(0, statements_of(program).size(), no_frame);
   find_resident();
@@ -244,10 +265,10 @@ void ReferenceForward::find_replays(std::size_t begin, std::size_t end, std::siz
       }
       continue;
     }
-    const ReferenceWalk packs =
-        reference_walk(*program_, rules_, {.begin = at + 1, .end = region->end, .frame = at});
+    const ReferenceWalk packs = reference_walk(*program_, rules_, wrappers_,
+                                               {.begin = at + 1, .end = region->end, .frame = at});
     const bool stops = rules_.early_stop && region->early_stop;
-    ReferenceWalk walk = reference_walk(*program_, rules_,
+    ReferenceWalk walk = reference_walk(*program_, rules_, wrappers_,
                                         {.begin = at + 1,
                                          .end = region->end,
                                          .is_replay = true,
@@ -280,12 +301,14 @@ void ReferenceForward::find_resident() {
   for (const ReferenceGraph::Node& node : graph_.nodes()) {
     if (!node.is_reached) continue;
     const auto* op = std::get_if<OpStatement>(&statements_of(*program_)[node.statement]);
-    if (op == nullptr) {
+    if (node.leaf) {
+      frames.insert(node.frame);
+    } else if (op == nullptr) {
       keep_all(region(node.statement).inputs);
       keep_all(region(node.statement).captured);
     } else if (node.frame == no_frame) {
-      for (const Save& save : op->saves)
-        keep(save.value);
+      for (std::size_t i = 0; i < op->saves.size(); ++i)
+        if (!wrappers_.is_slot(node.statement, i)) keep(op->saves[i].value);
     } else if (node.has_saves) {
       frames.insert(node.frame);
     }
@@ -301,7 +324,7 @@ void ReferenceForward::find_resident() {
     }
     keep_all(region(begin).captured);
   }
-  for (const auto& [frame, served] : walk_.kept_by_policy)
+  for (const auto& [frame, served] : walk_.kept_by_frame)
     if (frames.count(frame) != 0) keep(served);
   for (std::uint32_t i = 0; i < kept.size(); ++i) {
     const ProgramBuffer& buffer = program_->buffers[BufferId(i)];
@@ -326,6 +349,7 @@ std::int64_t ReferenceForward::bytes_of_all_gradients() const {
   const auto add_twice = [&](std::int64_t more) { add(saturated_sum(more, more)); };
   for (const ReferenceGraph::Node& node : graph_.nodes()) {
     const auto* op = std::get_if<OpStatement>(&statements_of(*program_)[node.statement]);
+    if (node.leaf) continue;  // what passes a boundary is what came
     const std::vector<ValueId>& inputs = op != nullptr ? op->inputs : region(node.statement).inputs;
     for (const ValueId input : inputs)
       add_twice(element_bytes_of(program_->values[input].layout));

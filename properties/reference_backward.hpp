@@ -52,6 +52,7 @@ class ReferenceForward {
 
   const Program* program_;
   ReferenceRules rules_;
+  ReferenceWrappers wrappers_;
   ReferenceGraph graph_;
   ReferenceWalk walk_;
   std::map<std::size_t, Replay> replays_;  // by the region's begin

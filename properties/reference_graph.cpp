@@ -9,6 +9,9 @@ ReferenceRules reference_rules(const Scenario& scenario) {
   ReferenceRules rules;
   if (scenario.protocol == "torch" || scenario.protocol == "torch-sac")
     rules.regions = ReferenceRules::Regions::holders;
+  rules.rederives = scenario.protocol == "exclude-rederive";
+  rules.excludes = rules.rederives || scenario.protocol == "exclude";
+  if (rules.excludes) rules.regions = ReferenceRules::Regions::holders;
   if (scenario.protocol == "torch-reentrant") rules.regions = ReferenceRules::Regions::reentrant;
   rules.selective = scenario.protocol == "torch-sac";
   rules.early_stop = scenario.options.early_stop;
@@ -18,10 +21,11 @@ ReferenceRules reference_rules(const Scenario& scenario) {
 }
 
 ReferenceGraph::ReferenceGraph(const Program& program, const ReferenceRules& rules,
-                               std::size_t begin, std::size_t end,
-                               const std::vector<ValueId>& roots)
+                               const ReferenceWrappers& wrappers, std::size_t begin,
+                               std::size_t end, const std::vector<ValueId>& roots)
     : program_(&program),
       rules_(&rules),
+      wrappers_(&wrappers),
       made_by_(program.values.size()),
       is_made_(program.values.size(), false) {
   walk(begin, end, no_frame, true);
@@ -63,6 +67,10 @@ void ReferenceGraph::walk(std::size_t begin, std::size_t end, std::size_t frame,
         walk(at + 1, region->end, at, true);
       }
       at = region->end;
+    } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
+      if (wrappers_->at(at) == nullptr) continue;
+      add_wrapper(at, *wrapper, grad);
+      at = wrapper->end;
     } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
       if (branch->in_replay) at = branch->end - 1;
     } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
@@ -83,10 +91,30 @@ ReferenceGraph::Edge ReferenceGraph::edge_to(ValueId value) const {
   return {none, 0, value};
 }
 
+/// What the body saves is no business of the frame's; a boundary's save is.
+void ReferenceGraph::add_wrapper(std::size_t at, const WrapperBegin& wrapper, bool grad) {
+  const ReferenceWrapper& call = *wrappers_->at(at);
+  excluded_in_ = call.frame;
+  walk(at + 1, wrapper.end, no_frame, grad);
+  excluded_in_ = no_frame;
+  for (std::size_t leaf = 0; leaf < wrapper.outputs.size(); ++leaf) {
+    if (!call.has_boundary[leaf]) continue;
+    Node node;
+    node.statement = at;
+    node.frame = call.frame;
+    node.leaf = leaf;
+    node.edges = {edge_to(wrapper.outputs[leaf])};
+    node.has_saves = true;
+    nodes_.push_back(std::move(node));
+    make(wrapper.outputs[leaf], static_cast<std::uint32_t>(nodes_.size()) - 1, 0);
+  }
+}
+
 void ReferenceGraph::add_op(std::size_t at, const OpStatement& op, std::size_t frame) {
   Node node;
   node.statement = at;
   node.frame = frame;
+  node.excluded_in = excluded_in_;
   node.has_saves = !op.saves.empty();
   bool leads_anywhere = node.has_saves;
   for (const ValueId input : op.inputs) {

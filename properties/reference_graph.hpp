@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/program.hpp"
+#include "properties/reference_wrappers.hpp"
 #include "sim/scenario.hpp"
 
 namespace remat {
@@ -15,6 +16,8 @@ namespace remat {
 /// asks it.
 struct ReferenceRules {
   enum class Regions : std::uint8_t { plain, holders, reentrant } regions = Regions::plain;
+  bool excludes = false;   // P3 to P6: a replay leaves excluded regions out
+  bool rederives = false;  // P4: and makes their saved inputs again
   bool selective = false;  // P10: ops that the policy keeps are served to a replay
   bool early_stop = true;
   std::int64_t keep_every = 0;
@@ -41,17 +44,20 @@ class ReferenceGraph {
     std::optional<ValueId> leaf;
   };
   struct Node {
-    std::size_t statement = 0;     // an op's, or the begin of a reentrant region
-    std::size_t frame = no_frame;  // the begin of the region whose holders its saves are
-    std::vector<Edge> edges;       // one for each input
-    bool is_reached = false;       // from the root
+    std::size_t statement = 0;           // an op's, or the begin of a reentrant region
+    std::size_t frame = no_frame;        // the begin of the region whose holders its saves are
+    std::size_t excluded_in = no_frame;  // the same, of an excluded region's op
+    std::optional<std::size_t> leaf;  // of the excluded region's output that it is the boundary of
+    std::vector<Edge> edges;          // one for each input
+    bool is_reached = false;          // from the root
     bool has_saves = false;
   };
   static constexpr std::size_t no_frame = std::numeric_limits<std::size_t>::max();
 
   /// Of the statements from `begin` up to `end`. What they read and do not make is a leaf.
-  ReferenceGraph(const Program& program, const ReferenceRules& rules, std::size_t begin,
-                 std::size_t end, const std::vector<ValueId>& roots);
+  ReferenceGraph(const Program& program, const ReferenceRules& rules,
+                 const ReferenceWrappers& wrappers, std::size_t begin, std::size_t end,
+                 const std::vector<ValueId>& roots);
 
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Edge>& roots() const { return roots_; }
@@ -61,6 +67,7 @@ class ReferenceGraph {
 
  private:
   void walk(std::size_t begin, std::size_t end, std::size_t frame, bool grad);
+  void add_wrapper(std::size_t at, const WrapperBegin& wrapper, bool grad);
   void add_op(std::size_t at, const OpStatement& op, std::size_t frame);
   void add_reentrant(std::size_t at, const RegionBegin& region);
   Edge edge_to(ValueId value) const;
@@ -68,6 +75,8 @@ class ReferenceGraph {
 
   const Program* program_;
   const ReferenceRules* rules_;
+  const ReferenceWrappers* wrappers_;
+  std::size_t excluded_in_ = no_frame;  // the frame, while an excluded region's body is walked
   std::vector<Node> nodes_;
   std::vector<Edge> roots_;
   std::vector<Edge> made_by_;  // by value; `is_made_` says whether there is one

@@ -10,9 +10,11 @@ namespace {
 
 class Walker {
  public:
-  Walker(const Program& program, const ReferenceRules& rules, const ReferenceStretch& stretch)
+  Walker(const Program& program, const ReferenceRules& rules, const ReferenceWrappers& wrappers,
+         const ReferenceStretch& stretch)
       : program_(&program),
         rules_(&rules),
+        wrappers_(&wrappers),
         stretch_(stretch),
         holds_(program.buffers.size(), 0),
         kept_(program.buffers.size(), false) {
@@ -26,9 +28,10 @@ class Walker {
                       .grad = true,
                       .frame = stretch_.frame};
     run(stretch_.begin, stretch_.end, state);
-    for (std::uint32_t i = 0; i < kept_.size(); ++i)
-      if (kept_[i])
-        walk_.kept_bytes = saturated_sum(walk_.kept_bytes, program_->buffers[BufferId(i)].bytes);
+    for (std::uint32_t i = 0; i < kept_.size(); ++i) {
+      const std::int64_t bytes = program_->buffers[BufferId(i)].bytes;
+      if (kept_[i]) walk_.kept_bytes = saturated_sum(walk_.kept_bytes, bytes);
+    }
     return std::move(walk_);
   }
 
@@ -37,6 +40,7 @@ class Walker {
     bool keeps = true;  // what an op saves is kept by its node
     bool grad = true;
     std::size_t frame = ReferenceGraph::no_frame;  // the innermost region with holders
+    bool is_excluded = false;                      // an excluded region's body
   };
 
   const ProgramValue& value(ValueId id) const { return program_->values[id]; }
@@ -44,7 +48,8 @@ class Walker {
     return program_->buffers[buffer].role == BufferRole::none && walk_.is_made[buffer.index()];
   }
   bool in_own_frame(const State& state) const {
-    return stretch_.frame != ReferenceGraph::no_frame && state.frame == stretch_.frame;
+    return stretch_.frame != ReferenceGraph::no_frame && state.frame == stretch_.frame &&
+           !state.is_excluded;
   }
 
   /// A variable comes to be, on a buffer of its own or on one that is there.
@@ -79,6 +84,13 @@ class Walker {
     return stretch_.stop_after != 0 && walk_.packed.size() == stretch_.stop_after;
   }
 
+  /// An op's save: inside an excluded region it is kept, or a replay will bring it.
+  bool pack_of(std::size_t at, std::size_t place, const Save& save, const State& state) {
+    if (!state.is_excluded) return pack(save.value, state);
+    if (!wrappers_->is_slot(at, place)) keep(save.value);
+    return false;
+  }
+
   /// False where the replay ended.
   bool run(std::size_t begin, std::size_t end, const State& state) {
     const std::vector<Statement>& statements = program_->forwards.front().statements;
@@ -89,6 +101,9 @@ class Walker {
       } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
         if (!run_region(at, *region, state)) return false;
         at = region->end;
+      } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
+        if (!run_wrapper(at, *wrapper, state)) return false;
+        at = wrapper->end;
       } else if (const auto* gone = std::get_if<Release>(&statement)) {
         std::for_each(gone->values.begin(), gone->values.end(), [&](ValueId id) { drop(id); });
       } else if (std::holds_alternative<SideEffect>(statement)) {
@@ -102,6 +117,25 @@ class Walker {
         at = off->end - 1;
       }
     }
+    return true;
+  }
+
+  /// A replay of the frame leaves the body out; only its boundaries save.
+  bool run_wrapper(std::size_t at, const WrapperBegin& wrapper, const State& state) {
+    const ReferenceWrapper* call = wrappers_->at(at);
+    if (call == nullptr || state.frame != call->frame) return run(at + 1, wrapper.end, state);
+    if (!(stretch_.is_replay && in_own_frame(state))) {
+      State inside = state;
+      inside.is_excluded = true;
+      if (!run(at + 1, wrapper.end, inside)) return false;
+      for (const ValueId output : wrapper.outputs) {
+        if (!wrapper.save_output) break;
+        keep(output);
+        walk_.kept_by_frame.emplace_back(call->frame, output);
+      }
+    }
+    for (const bool has_boundary : call->has_boundary)
+      if (has_boundary && pack(*program_->trigger, state)) return false;
     return true;
   }
 
@@ -128,10 +162,11 @@ class Walker {
   bool run_op(std::size_t at, const OpStatement& op, const State& state) {
     if (op.by_caller) return true;
     const bool tapes = op.makes_node && state.grad;
-    for (const Save& save : op.saves) {
+    for (std::size_t i = 0; i < op.saves.size(); ++i) {
+      const Save& save = op.saves[i];
       if (!tapes || save.after_op) continue;
       if (save.copy_of) make(save.value, true);
-      if (pack(save.value, state)) return false;
+      if (pack_of(at, i, save, state)) return false;
     }
     const bool asks = rules_->selective && state.frame != ReferenceGraph::no_frame;
     const bool kept = asks && is_kept(op, state.frame);
@@ -147,11 +182,12 @@ class Walker {
       for (const ValueId output : op.outputs) {
         if (!kept) break;
         keep(output);
-        walk_.kept_by_policy.emplace_back(state.frame, output);
+        walk_.kept_by_frame.emplace_back(state.frame, output);
       }
     }
-    for (const Save& save : op.saves)
-      if (tapes && save.after_op && pack(save.value, state)) return false;
+    for (std::size_t i = 0; i < op.saves.size(); ++i) {
+      if (tapes && op.saves[i].after_op && pack_of(at, i, op.saves[i], state)) return false;
+    }
     for (const Save& save : op.saves)
       if (save.copy_of) drop(save.value);
     return true;
@@ -166,6 +202,7 @@ class Walker {
 
   const Program* program_;
   const ReferenceRules* rules_;
+  const ReferenceWrappers* wrappers_;
   ReferenceStretch stretch_;
   ReferenceWalk walk_;
   std::vector<std::uint32_t> holds_;  // by buffer: variables that lie in it
@@ -177,8 +214,8 @@ class Walker {
 }  // namespace
 
 ReferenceWalk reference_walk(const Program& program, const ReferenceRules& rules,
-                             const ReferenceStretch& stretch) {
-  return Walker(program, rules, stretch).finish();
+                             const ReferenceWrappers& wrappers, const ReferenceStretch& stretch) {
+  return Walker(program, rules, wrappers, stretch).finish();
 }
 
 }  // namespace remat

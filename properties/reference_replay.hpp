@@ -20,8 +20,8 @@ struct ReferenceWalk {
   /// What each pack of the region's own frame saved, in order; the buffers of those that it made.
   std::vector<ValueId> packed;
   std::vector<bool> is_made;  // by buffer: the walk made it
-  /// What a selective policy keeps, with the frame that keeps it.
-  std::vector<std::pair<std::size_t, ValueId>> kept_by_policy;
+  /// What a selective policy or an excluded region's entry keeps, with the frame that keeps it.
+  std::vector<std::pair<std::size_t, ValueId>> kept_by_frame;
 };
 
 /// How saves are kept while the statements run.
@@ -42,6 +42,6 @@ struct ReferenceStretch {
   std::size_t frame = ReferenceGraph::no_frame;  // whose packs are listed
 };
 ReferenceWalk reference_walk(const Program& program, const ReferenceRules& rules,
-                             const ReferenceStretch& stretch);
+                             const ReferenceWrappers& wrappers, const ReferenceStretch& stretch);
 
 }  // namespace remat

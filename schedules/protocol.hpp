@@ -81,12 +81,48 @@ struct ReplayEnd {
 };
 enum class ReplayFault : std::uint8_t { none, count, metadata };
 
+/// How excluded regions are treated (protocols.md P3 to P6).
+struct ExclusionRules {
+  /// Which output leaves of a call with slots get a recompute boundary.
+  enum class Boundaries : std::uint8_t { none, first_leaf, requiring_grad, all_leaves };
+
+  bool excludes = false;         // otherwise the body is code like any other, run again in a replay
+  bool nests = false;            // an excluded region within another is no error
+  bool rederives = false;        // saved inputs that a replay makes again are not kept
+  bool knows_by_storage = true;  // where a tensor came from; otherwise by the tensor object
+  bool compares_layouts = true;  // what fills a slot with what forward packed
+  bool refuses_placeholders = true;  // as data, in forward and in replay
+  bool restores_generator = true;    // to where the skipped body would have left it
+  bool demands_all_entries = true;   // a replay that ends on its own has used every entry
+  bool first_entry_first = true;     // a wrapper's calls are served in forward's order
+  bool entries_end_with_replay = true;
+  bool keeps_graph_of_outputs = false;  // a kept output holds on to its node
+  Boundaries boundaries = Boundaries::requiring_grad;
+};
+
+/// A tensor that an excluded region saves, held against one of its arguments as it came in.
+struct InputMatch {
+  bool is_parameter = false;
+  bool is_save_output = false;  // the argument came out of an excluded region of the same call
+  bool same_object = false;
+  bool same_storage = false;
+  bool same_address = false;  // of another storage, it may be
+  bool same_dtype = false;
+  bool same_version = false;
+  bool same_layout = false;   // shape, stride and offset
+  bool is_safe_view = false;  // lies within an argument that is dense
+  bool has_boundary = false;  // some output requires grad, so the read can drive the replay
+};
+
 /// What may have been written since it was kept.
 enum class KeptThing : std::uint8_t {
   saved_tensor,  // held by autograd itself
   region_input,  // a top-level tensor argument
   captured,      // read by the body past its arguments: a parameter, a tensor in a container
-  refilled       // put in a slot by a replay
+  refilled,      // put in a slot by a replay
+  excluded,      // saved inside an excluded region
+  rederived,     // put in an excluded region's slot by a replay
+  served         // an excluded region's output that a replay is served
 };
 
 /// A checkpoint protocol: pure answers, no state of its own, no knowledge of how they are carried
@@ -107,6 +143,9 @@ class Protocol {
   virtual ReplayFault replay_ended(const ReplayEnd& end) const = 0;
   virtual FrameRules frame_rules() const = 0;
   virtual CacheRules cache_rules() const = 0;
+  virtual ExclusionRules exclusion_rules() const = 0;
+  /// The excluded region's saved tensor is not kept: a replay brings it to its slot.
+  virtual bool rederives(const InputMatch& match) const = 0;
   /// A selective policy keeps what this call makes.
   virtual bool keeps(const KeepRequest& request) const = 0;
   /// Ops that a policy keeps are served in a replay.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedules/protocols/exclude.hpp"
+#include "schedules/protocols/exclude_rederive.hpp"
 #include "schedules/protocols/none.hpp"
 #include "schedules/protocols/torch.hpp"
 #include "schedules/protocols/torch_reentrant.hpp"
@@ -15,6 +17,10 @@ const std::vector<ProtocolRow>& protocols() {
       {"torch", "torch's non-reentrant checkpoint (P1)", make_torch},
       {"torch-reentrant", "torch's reentrant checkpoint (P2)", make_torch_reentrant},
       {"torch-sac", "torch's selective checkpoint: kept ops are served (P10)", make_torch_sac},
+      {"exclude", "excluded regions run once: what they save and return is kept (P3)",
+       make_exclude},
+      {"exclude-rederive", "the same, but a replay makes their saved inputs again (P4 to P6)",
+       make_exclude_rederive},
   };
   return rows;
 }

@@ -13,8 +13,9 @@ namespace remat {
 
 /// Whose rules hold where a real system is silently wrong.
 enum class Compat : std::uint8_t {
-  strict,  // the fault is an error
-  torch    // what torch really does
+  strict,      // the fault is an error
+  torch,       // what torch really does
+  public_code  // what the published exclusion wrapper does (observed-hyperparallel.md)
 };
 
 struct ProtocolOptions {

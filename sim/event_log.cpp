@@ -164,8 +164,17 @@ void EventLog::op(std::string_view name, std::span<const std::int64_t> inputs,
 }
 
 void EventLog::hook_detach(std::string_view hook, std::int64_t from, const ShownTensor& to) {
+  hook_op("aten.detach.default", hook, from, to);
+}
+
+void EventLog::boundary_view(std::int64_t from, const ShownTensor& to) {
+  hook_op("aten.view.default", "boundary", from, to);
+}
+
+void EventLog::hook_op(std::string_view name, std::string_view hook, std::int64_t from,
+                       const ShownTensor& to) {
   if (!begin()) return;
-  trace_->add_name(Field::name, "aten.detach.default");
+  trace_->add_name(Field::name, name);
   trace_->add_list(Field::inputs, std::span(&from, 1));
   views_.clear();
   texts_.resize(std::max<std::size_t>(texts_.size(), 1));

@@ -29,6 +29,21 @@ struct ShownTensor {
   std::optional<Ring> element;  // shown as the tensor's `value`
 };
 
+/// One call of an excluded region. A forward call and the replay's call of the same place are
+/// counted apart.
+struct ShownCall {
+  std::int64_t frame = 0;
+  std::string_view wrapper;
+  std::int64_t call = 0;
+};
+
+/// An argument's leaf as a call finds it.
+struct ShownInput {
+  ShownTensor tensor;
+  std::string_view path;
+  std::string_view origin;  // empty: not told
+};
+
 /// What a simulation tells, written into a trace event by event. Without a trace it tells nothing
 /// and costs little: the plain twin runs so.
 class EventLog {
@@ -68,19 +83,22 @@ class EventLog {
           std::span<const ShownTensor> outputs, Duration cost);
   /// A hook detaches a tensor: the same storage under another identity.
   void hook_detach(std::string_view hook, std::int64_t from, const ShownTensor& to);
+  /// A boundary hands on what it was given, under another identity.
+  void boundary_view(std::int64_t from, const ShownTensor& to);
   /// An op of backward: its output is a gradient, which no value of the program describes.
   void backward_op(std::string_view name, std::span<const std::int64_t> inputs, std::int64_t output,
                    std::int64_t storage, std::int64_t bytes);
   void mutate(std::int64_t tensor, std::int64_t storage);
   void pack(std::string_view slot, std::optional<std::int64_t> frame,
             std::optional<std::int64_t> index, std::string_view role, bool placeholder,
-            const ShownTensor& tensor);
+            const ShownTensor& tensor, bool boundary = false);
   void repack(std::int64_t frame, std::int64_t index, std::int64_t of, const ReplayKey& key,
-              bool holder_alive, const ShownTensor& tensor);
+              bool holder_alive, const ShownTensor& tensor, bool boundary = false);
   void unpack_begin(std::string_view slot, std::optional<std::int64_t> frame,
                     std::optional<ReplayKey> key);
+  /// `from`: saved, recomputed or rederived.
   void unpack(std::string_view slot, std::optional<std::int64_t> frame,
-              std::optional<ReplayKey> key, bool recomputed, const ShownTensor& tensor);
+              std::optional<ReplayKey> key, std::string_view from, const ShownTensor& tensor);
   void unpack_error(std::string_view slot, std::optional<std::int64_t> frame,
                     std::optional<ReplayKey> key, std::string_view code, std::string_view type);
   void holder_free(std::string_view slot, std::optional<std::int64_t> frame);
@@ -103,6 +121,24 @@ class EventLog {
                   std::span<const std::int64_t> tensors);
   void sac_hit(std::int64_t frame, std::string_view op, std::int64_t index,
                std::span<const std::int64_t> tensors);
+  // event_log_wrappers.cpp
+  void wrapper_enter(const ShownCall& call, bool skipped, bool save_output,
+                     std::span<const ShownInput> inputs);
+  void wrapper_exit(const ShownCall& call, bool skipped, std::string_view ended_by,
+                    std::int64_t n_boundaries, std::span<const std::int64_t> outputs);
+  /// `path`: of the slot's input; empty where the tensor is kept.
+  void excluded_pack(std::string_view slot, const ShownCall& call, std::string_view path,
+                     const ShownTensor& tensor);
+  void slot_fill(std::string_view slot, const ShownCall& call, std::int64_t entry_call,
+                 std::string_view path, const ShownTensor& tensor, bool refused);
+  void cache_put(const ShownCall& call, std::int64_t leaves, std::int64_t bindings,
+                 std::span<const ShownTensor> kept, bool is_kept);
+  void cache_pop(const ShownCall& call, std::optional<std::int64_t> entry_call, std::int64_t leaves,
+                 bool is_kept, std::span<const std::int64_t> tensors, std::int64_t left);
+  void cache_clear(std::int64_t frame, std::int64_t n_entries, std::string_view left_json);
+  void boundary(const ShownCall& call, std::int64_t leaf, bool replay, std::int64_t input);
+  void placeholder(const ShownCall& call, std::int64_t leaves, const ShownTensor& tensor);
+  void placeholder_read(const ShownCall& call, std::int64_t leaf, const ShownTensor& tensor);
   void node_begin(std::string_view name, std::uint64_t number, bool retain);
   void grad(std::string_view param, Ring value);
   void side_effect(std::string_view name);
@@ -116,11 +152,14 @@ class EventLog {
     std::string name;
     std::optional<std::int64_t> invocation;
   };
+  void hook_op(std::string_view name, std::string_view hook, std::int64_t from,
+               const ShownTensor& to);
   bool begin();
   void end(Kind kind);
   void add_optional(Field field, std::optional<std::int64_t> value);
   void add_key(std::optional<ReplayKey> key);
   void add_unit();
+  void add_call(const ShownCall& call);
   /// A view whose `value` lies in `text`, which must outlive it.
   TensorView view(const ShownTensor& tensor, std::string& text);
   void add_tensor(const ShownTensor& tensor);

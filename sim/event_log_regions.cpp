@@ -6,7 +6,7 @@ namespace remat {
 
 void EventLog::pack(std::string_view slot, std::optional<std::int64_t> frame,
                     std::optional<std::int64_t> index, std::string_view role, bool placeholder,
-                    const ShownTensor& tensor) {
+                    const ShownTensor& tensor, bool boundary) {
   if (!begin()) return;
   trace_->add_name(Field::slot, slot);
   add_optional(Field::frame, frame);
@@ -14,12 +14,13 @@ void EventLog::pack(std::string_view slot, std::optional<std::int64_t> frame,
   trace_->add_name(Field::role, role);
   trace_->add_name(Field::held, placeholder ? "placeholder" : "saved");
   add_tensor(tensor);
+  if (boundary) trace_->add(Field::boundary, true);
   add_unit();
   end(Kind::pack);
 }
 
 void EventLog::repack(std::int64_t frame, std::int64_t index, std::int64_t of, const ReplayKey& key,
-                      bool holder_alive, const ShownTensor& tensor) {
+                      bool holder_alive, const ShownTensor& tensor, bool boundary) {
   if (!begin()) return;
   trace_->add(Field::frame, frame);
   trace_->add(Field::idx, index);
@@ -27,6 +28,7 @@ void EventLog::repack(std::int64_t frame, std::int64_t index, std::int64_t of, c
   add_key(key);
   trace_->add(Field::holder_alive, holder_alive);
   add_tensor(tensor);
+  if (boundary) trace_->add(Field::boundary, true);
   end(Kind::repack);
 }
 
@@ -41,12 +43,13 @@ void EventLog::unpack_begin(std::string_view slot, std::optional<std::int64_t> f
 }
 
 void EventLog::unpack(std::string_view slot, std::optional<std::int64_t> frame,
-                      std::optional<ReplayKey> key, bool recomputed, const ShownTensor& tensor) {
+                      std::optional<ReplayKey> key, std::string_view from,
+                      const ShownTensor& tensor) {
   if (!begin()) return;
   trace_->add_name(Field::slot, slot);
   add_optional(Field::frame, frame);
   add_key(key);
-  trace_->add_name(Field::from, recomputed ? "recomputed" : "saved");
+  trace_->add_name(Field::from, from);
   add_tensor(tensor);
   add_optional(Field::graph_task, graph_task_);
   end(Kind::unpack);

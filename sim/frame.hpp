@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/flat_map.hpp"
 #include "sim/tape.hpp"
 
 namespace remat {
@@ -48,6 +50,46 @@ struct CacheEntry {
 /// By the op's name, in the order of its calls.
 using OpCache = std::map<std::string, std::vector<CacheEntry>, std::less<>>;
 
+/// A saved input of an excluded region that forward did not keep (protocols.md P4).
+struct InputSlot {
+  const WrapperBegin* wrapper = nullptr;
+  std::int64_t call = 0;  // of forward
+  std::size_t input = 0;  // which of the wrapper's it comes from
+  ValueId value{0};       // what was packed
+  Ring element;
+  std::uint32_t entered_version = 0;  // of the input, when the call was entered
+  std::int64_t number = 0;
+  bool alive = true;
+  bool filled = false;
+  std::uint32_t fill_version = 0;
+  Tensor tensor;
+};
+
+/// What one forward call of an excluded region left for the replay.
+struct WrapperEntry {
+  std::int64_t call = 0;
+  std::vector<Tensor> outputs;  // as many as leaves; none where nobody kept them
+  std::vector<std::uint32_t> versions;
+  std::vector<NodeRef> nodes;      // of the outputs, where the entry holds on to them
+  std::vector<bool> has_boundary;  // by leaf
+  std::vector<std::uint32_t> slots;
+  std::int64_t rng_after = 0;
+};
+
+/// The calls of one excluded region within a frame.
+struct WrapperCalls {
+  std::int64_t n_forward = 0;
+  std::int64_t n_replayed = 0;
+  std::deque<WrapperEntry> entries;
+};
+
+/// An output that a replay will not have: `save_output` was false.
+struct UnkeptOutput {
+  const WrapperBegin* wrapper = nullptr;
+  std::int64_t call = 0;
+  std::size_t leaf = 0;
+};
+
 /// The record of one call of a checkpointed region (protocols.md P1).
 struct CheckpointFrame {
   std::int64_t number = 0;
@@ -66,6 +108,15 @@ struct CheckpointFrame {
   std::vector<std::uint32_t> param_versions;
   std::vector<ReplaySession> sessions;
   OpCache cache;
+  std::map<std::string, WrapperCalls, std::less<>> wrappers;  // by name
+  std::vector<InputSlot> input_slots;
+  std::int64_t n_input_slots_alive = 0;
+  // What came out of excluded regions: storages by their numbers, or tensor objects.
+  IdSet save_outputs;
+  FlatMap<UnkeptOutput> unkept;  // by storage number
+
+  /// Nobody can ask for anything of it any more.
+  bool is_over() const { return forward_done && n_alive == 0 && n_input_slots_alive == 0; }
 
   ReplaySession& session(const ReplayKey& key) {
     for (ReplaySession& known : sessions)

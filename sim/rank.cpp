@@ -34,6 +34,7 @@ Rank::Rank(const Program& program, const Protocol& protocol, const RankOptions& 
       protocol_(&protocol),
       frame_rules_(protocol.frame_rules()),
       cache_rules_(protocol.cache_rules()),
+      exclusion_rules_(protocol.exclusion_rules()),
       options_(options),
       log_(&log),
       ledger_(log),
@@ -143,25 +144,38 @@ Tensor Rank::tensor_of(Walk& walk, ValueId value, OwnerClass owner) {
 std::string Rank::slot_name(const SavedSlot& slot) const {
   if (slot.where == SavedSlot::Where::holder)
     return fmt::format("f{}.{}", frames_[slot.frame]->number, slot.index);
-  return fmt::format("p{}", slot.number);
+  if (slot.where == SavedSlot::Where::input_slot)
+    return fmt::format("x{}", frames_[slot.frame]->input_slots[slot.index].number);
+  return fmt::format("{}{}", slot.is_excluded ? "x" : "p", slot.number);
 }
 
 void Rank::release(SavedSlot& slot) {
   const SavedSlot::Where where = std::exchange(slot.where, SavedSlot::Where::nowhere);
   if (where == SavedSlot::Where::kept) {
     if (slot.number >= 0 && log_->is_on())
-      log_->holder_free(fmt::format("p{}", slot.number), std::nullopt);
+      log_->holder_free(fmt::format("{}{}", slot.is_excluded ? "x" : "p", slot.number),
+                        std::nullopt);
     slot.kept.hold.drop();
     return;
   }
-  if (where != SavedSlot::Where::holder) return;
+  if (where == SavedSlot::Where::nowhere) return;
   CheckpointFrame& frame = *frames_[slot.frame];
   const std::int64_t number = frame.number;
+  if (where == SavedSlot::Where::input_slot) {
+    InputSlot& input = frame.input_slots[slot.index];
+    if (log_->is_on()) log_->holder_free(fmt::format("x{}", input.number), number);
+    input.alive = false;
+    input.tensor.hold.drop();
+    --frame.n_input_slots_alive;
+    if (frame.is_over()) free_frame(slot.frame);
+    return;
+  }
   frame.holders[slot.index].alive = false;
   for (ReplaySession& session : frame.sessions) {
     if (slot.index < session.slots.size()) session.slots[slot.index].tensor.hold.drop();
   }
-  if (--frame.n_alive == 0 && frame.forward_done) free_frame(slot.frame);
+  --frame.n_alive;
+  if (frame.is_over()) free_frame(slot.frame);
   if (log_->is_on()) log_->holder_free(fmt::format("f{}.{}", number, slot.index), number);
 }
 

@@ -100,7 +100,13 @@ class Rank : private SlotOwner {
 
  private:
   /// Where a walk's packs go.
-  enum class Packs : std::uint8_t { plain, holders, refills };
+  enum class Packs : std::uint8_t {
+    plain,
+    holders,
+    refills,
+    excluded  // in an excluded region's body: nothing for the frame around it
+  };
+  struct WrapperCall;
   /// One run of statements: a forward, a replay, or a reentrant region's replay.
   struct Walk {
     std::size_t forward = 0;
@@ -112,6 +118,7 @@ class Rank : private SlotOwner {
     bool grad = true;
     std::optional<std::uint32_t> cache_of;                     // frame whose policy applies
     bool serves = false;                                       // … and in a replay of it
+    WrapperCall* wrapper = nullptr;                            // whose body runs
     std::map<std::string, std::size_t, std::less<>> op_calls;  // for the cache
     OwnerClass owner = OwnerClass::forward_tmp;
   };
@@ -214,6 +221,38 @@ class Rank : private SlotOwner {
   Flow pack(Walk& walk, const Tensor& tensor, SavedSlot& slot);
   Flow refill(Walk& walk, Tensor tensor, SavedSlot& slot);
 
+  // rank_wrappers.cpp
+  Flow run_wrapper(Walk& walk, std::size_t at, const WrapperBegin& wrapper);
+  Flow run_excluded(Walk& walk, std::size_t at, const WrapperBegin& wrapper);
+  void note_inputs(Walk& walk, WrapperCall& call);
+  Flow pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot);
+  std::optional<std::size_t> rederived_from(const Walk& walk, const Tensor& tensor) const;
+  InputMatch match(const WrapperCall& call, std::size_t input, const Tensor& tensor) const;
+  Flow leave_excluded(Walk& walk, WrapperCall& call);
+  Flow put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry);
+  bool wants_boundary(Walk& walk, std::size_t leaf, ValueId output) const;
+  std::int64_t origin_key(const Tensor& tensor) const;
+  void note_outputs(Walk& walk, const WrapperCall& call);
+  ShownCall shown_call(const CheckpointFrame& frame, const WrapperBegin& wrapper,
+                       std::int64_t call) const;
+  std::string described(const CheckpointFrame& frame, const WrapperBegin& wrapper,
+                        std::int64_t call) const;
+  Flow refuse_unkept(Walk& walk, std::string_view reader, ValueId value);
+  Flow refuse_unkept_inputs(Walk& walk, const OpStatement& op);
+  Flow refuse_unkept_outputs(Walk& walk, const CheckpointFrame& frame, const RegionBegin& region);
+  Tensor trigger();
+
+  // rank_skip.cpp
+  Flow skip_wrapper(Walk& walk, const WrapperBegin& wrapper);
+  Flow fill_slots(Walk& walk, const WrapperEntry& entry, std::int64_t call);
+  Flow fill(Walk& walk, InputSlot& slot, std::int64_t call);
+  Flow serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& entry,
+                     std::int64_t call);
+  Flow repeat_boundaries(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
+                         std::int64_t call, std::int64_t& n_boundaries);
+  Flow end_entries(CheckpointFrame& frame, Flow flow);
+  Flow unpack_input(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
+
   // rank_replay.cpp
   Flow unpack(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
   Flow unpack_kept(SavedSlot& slot, Tensor& tensor);
@@ -232,6 +271,7 @@ class Rank : private SlotOwner {
   Flow run_task(GraphTask& task);
   Flow run_node(GraphTask& task, std::size_t place);
   Flow run_op_node(GraphTask& task, std::size_t place);
+  Flow run_boundary_node(GraphTask& task, std::size_t place);
   void find_nodes(GraphTask& task);
   static bool is_beyond(const GraphTask& task, const Edge& edge);
   static bool is_wanted(const GraphTask& task, const Edge& edge);
@@ -272,6 +312,7 @@ class Rank : private SlotOwner {
   const Protocol* protocol_;
   FrameRules frame_rules_;
   CacheRules cache_rules_;
+  ExclusionRules exclusion_rules_;
   RankOptions options_;
   EventLog* log_;
   Ledger ledger_;
@@ -290,6 +331,7 @@ class Rank : private SlotOwner {
   std::int64_t next_frame_ = 0;
   std::int64_t next_tensor_ = 0;
   std::int64_t next_plain_slot_ = 0;
+  std::int64_t next_excluded_slot_ = 0;
   std::int64_t next_task_ = 0;
   std::int64_t rng_position_ = 0;
   std::int64_t hook_calls_ = 0;

@@ -145,7 +145,8 @@ Flow Rank::run_task(GraphTask& task) {
 Flow Rank::run_node(GraphTask& task, std::size_t place) {
   const std::uint32_t index = task.nodes[place].index();
   Node& node = tape_[index];
-  if (node.op == nullptr && !node.reentrant) {  // it stands for a tensor whose gradient is wanted
+  if (node.op == nullptr && !node.reentrant &&
+      !node.is_boundary) {  // it stands for a tensor whose gradient is wanted
     std::optional<Gradient>& arrived = task.arrived_at(place)[0];
     if (arrived) task.captured[index] = std::move(*arrived);
     return Flow::done;
@@ -160,8 +161,9 @@ Flow Rank::run_node(GraphTask& task, std::size_t place) {
       }
     }
   }
-  const std::string_view name =
-      node.op != nullptr ? std::string_view(node.op->name) : std::string_view("CheckpointFunction");
+  const std::string_view name = node.op != nullptr ? std::string_view(node.op->name)
+                                : node.is_boundary ? std::string_view("RecomputeBoundary")
+                                                   : std::string_view("CheckpointFunction");
   log_->node_begin(name, node.seq, task.retain);
   if (node.released) {
     return fail("E-TWICE", "builtins.RuntimeError",
@@ -169,7 +171,20 @@ Flow Rank::run_node(GraphTask& task, std::size_t place) {
                             "tensors have been freed",
                             name));
   }
+  if (node.is_boundary) return run_boundary_node(task, place);
   return node.reentrant ? run_reentrant_node(task, place) : run_op_node(task, place);
+}
+
+/// What passes a boundary is what came; asking for its save is what drives the replay.
+Flow Rank::run_boundary_node(GraphTask& task, std::size_t place) {
+  Node& node = tape_[task.nodes[place].index()];
+  Tensor saved;
+  if (const Flow flow = unpack(node.saves[0], task.key, saved); flow != Flow::done) return flow;
+  saved.hold.drop();
+  if (!task.retain) release_saves(node);
+  std::optional<Gradient>& arrived = task.arrived_at(place)[0];
+  if (arrived && is_wanted(task, node.edges[0])) send(task, node.edges[0], shared(*arrived));
+  return Flow::done;
 }
 
 Flow Rank::run_op_node(GraphTask& task, std::size_t place) {

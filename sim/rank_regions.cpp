@@ -66,18 +66,22 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
     const auto outer = std::exchange(walk.frame, index);
     const auto cache_of = std::exchange(walk.cache_of, index);
     const bool serves = std::exchange(walk.serves, false);
+    WrapperCall* const wrapper = std::exchange(walk.wrapper, nullptr);
     log_->body_begin(frame.number, walk.is_replay);
     frame.rng_position = rng_position_;
     flow = run(walk, at + 1, region.end);
+    if (flow == Flow::done) flow = refuse_unkept_outputs(walk, frame, region);
     walk.packs = packs;
     walk.frame = outer;
     walk.cache_of = cache_of;
     walk.serves = serves;
+    walk.wrapper = wrapper;
   }
   frame.forward_done = true;
   log_->unit_end(frame.number, false, true, false, ended_by(flow, error_));
   log_->pop_unit();
-  if (frame.n_alive == 0) free_frame(index);
+  if (flow != Flow::done && !frame.wrappers.empty()) end_entries(frame, flow);
+  if (frame.is_over()) free_frame(index);
   return flow;
 }
 
@@ -172,6 +176,7 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
 
 Flow Rank::pack(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
   ++hook_calls_;
+  if (walk.packs == Packs::excluded) return pack_excluded(walk, tensor, slot);
   if (walk.packs == Packs::refills)
     return refill(walk, tensor.shared_as(OwnerClass::recomputed), slot);
   if (walk.packs == Packs::holders) {
@@ -183,7 +188,7 @@ Flow Rank::pack(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
     ++frame.n_alive;
     if (log_->is_on()) {
       log_->pack(slot_name(slot), frame.number, slot.index, "checkpointed", true,
-                 shown(tensor, true));
+                 shown(tensor, true), program_->trigger == tensor.value);
     }
     return Flow::done;
   }
@@ -228,7 +233,7 @@ Flow Rank::refill(Walk& walk, Tensor tensor, SavedSlot& slot) {
   const ProgramValue& packed = value_of(holder.value);
   const ProgramValue& now = value_of(tensor.value);
   log_->repack(frame.number, state.index, state.n_forward, walk.key, holder.alive,
-               shown(tensor, true));
+               shown(tensor, true), program_->trigger == tensor.value);
   if (holder.alive) {
     session.metadata_equal &=
         packed.layout.dtype == now.layout.dtype && packed.layout.shape == now.layout.shape;

@@ -10,6 +10,7 @@
 namespace remat {
 
 Flow Rank::unpack(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {
+  if (slot.where == SavedSlot::Where::input_slot) return unpack_input(slot, key, tensor);
   return slot.where == SavedSlot::Where::holder ? unpack_holder(slot, key, tensor)
                                                 : unpack_kept(slot, tensor);
 }
@@ -21,7 +22,9 @@ Flow Rank::unpack_kept(SavedSlot& slot, Tensor& tensor) {
     ++hook_calls_;
     log_->unpack_begin(name, std::nullopt, std::nullopt);
   }
-  const KeptThing thing = slot.is_region_input ? KeptThing::region_input : KeptThing::saved_tensor;
+  const KeptThing thing = slot.is_excluded       ? KeptThing::excluded
+                          : slot.is_region_input ? KeptThing::region_input
+                                                 : KeptThing::saved_tensor;
   const std::uint32_t now = ledger_.version(slot.kept.hold.storage());
   if (now != slot.version && protocol_->checks_version_of(thing)) {
     if (is_shown)
@@ -32,7 +35,7 @@ Flow Rank::unpack_kept(SavedSlot& slot, Tensor& tensor) {
                             value_of(slot.kept.value).name, now, slot.version));
   }
   tensor = slot.kept.shared_as(OwnerClass::outer_saved);
-  if (is_shown) log_->unpack(name, std::nullopt, std::nullopt, false, shown(tensor, true));
+  if (is_shown) log_->unpack(name, std::nullopt, std::nullopt, "saved", shown(tensor, true));
   return Flow::done;
 }
 
@@ -77,7 +80,7 @@ Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) 
   filled.handed_out = true;
   tensor = frame_rules_.releases_when_read ? std::move(filled.tensor)
                                            : filled.tensor.shared_as(OwnerClass::recomputed);
-  log_->unpack(name, frame.number, key, true, shown(tensor, true));
+  log_->unpack(name, frame.number, key, "recomputed", shown(tensor, true));
   return Flow::done;
 }
 
@@ -189,7 +192,8 @@ Flow Rank::run_bracketed(Walk& walk, const ReplayBracket& bracket) {
   };
   set_generator(bracket.rng_position);
   if (bracket.frame) log_->body_begin(*bracket.frame, true);
-  const Flow flow = run(walk, bracket.begin + 1, region.end);
+  Flow flow = run(walk, bracket.begin + 1, region.end);
+  if (walk.packs == Packs::refills) flow = end_entries(*frames_[walk.frame], flow);
   if (!is_reentrant) walk.variables.clear();  // a reentrant one has its backward to come
   set_generator(rng);
   const std::string_view ended = flow == Flow::done      ? "return"

@@ -53,6 +53,9 @@ Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
     } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
       flow = run_region(walk, at, *region);
       at = region->end;
+    } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
+      flow = run_wrapper(walk, at, *wrapper);
+      at = wrapper->end;
     } else if (const auto* gone = std::get_if<Release>(&statement)) {
       for (const ValueId value : gone->values)
         walk.variables.erase(value);
@@ -101,6 +104,9 @@ Flow Rank::require_defined(Walk& walk, const std::vector<ValueId>& values) {
 
 Flow Rank::run_op(Walk& walk, const OpStatement& op) {
   if (const Flow defined = require_defined(walk, op.inputs); defined != Flow::done) return defined;
+  if (program_->placeholder) {
+    if (const Flow flow = refuse_unkept_inputs(walk, op); flow != Flow::done) return flow;
+  }
   const Phase phase = log_->phase();
   if (op.by_caller) log_->set_phase(Phase::setup);
   std::vector<SavedSlot> saves;  // a node's, where there is one

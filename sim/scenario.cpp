@@ -42,9 +42,11 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
   if (const auto flag = place.find("preserve_rng")) scenario.rank.preserves_rng = flag->boolean();
   if (const auto compat = place.find("compat")) {
     const std::string name = compat->text();
-    if (name != "strict" && name != "torch")
-      compat->fail("unknown compat '" + name + "'; expected strict or torch");
-    options.compat = name == "torch" ? Compat::torch : Compat::strict;
+    if (name != "strict" && name != "torch" && name != "public")
+      compat->fail("unknown compat '" + name + "'; expected strict, torch or public");
+    options.compat = name == "torch"    ? Compat::torch
+                     : name == "public" ? Compat::public_code
+                                        : Compat::strict;
     scenario.rank.dw_counts_once = options.compat == Compat::strict;
   }
   if (const auto tasks = place.find("dw_tasks")) {
@@ -96,7 +98,8 @@ ValueId leaf_named(const JsonPlace& place, const Program& program) {
   const std::string name = place.text();
   for (std::uint32_t i = 0; i < program.values.size(); ++i) {
     const ProgramValue& value = program.values[ValueId(i)];
-    const bool is_leaf = program.buffers[value.buffer].role != BufferRole::none;
+    const BufferRole role = program.buffers[value.buffer].role;
+    const bool is_leaf = role == BufferRole::input || role == BufferRole::param;
     if (is_leaf && value.name == name && value.requires_grad) return ValueId(i);
   }
   place.fail("'" + name + "' is no leaf that requires grad; expected an input or a parameter");

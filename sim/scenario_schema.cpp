@@ -90,6 +90,13 @@ Json statement_schemas() {
               {"view", "in", "out"}),
        object({{"container", text()}, {"in", names}}, {"container", "in"}), region("checkpoint"),
        region("unit"),
+       object({{"exclude", text()},
+               {"in", list_of(reference("argument"))},
+               {"kwargs", map_of(reference("argument"))},
+               {"out", reference("argument")},
+               {"save_output", flag()},
+               {"body", body}},
+              {"exclude", "body"}),
        object({{"call", text()}, {"in", names}, {"out", names}}, {"call", "in", "out"}),
        object({{"branch", one_of({"forward", "replay"})}, {"body", body}}, {"branch", "body"}),
        object({{"no_grad", body}}, {"no_grad"}), object({{"side_effect", text()}}, {"side_effect"}),
@@ -133,7 +140,7 @@ Json schedule_schema() {
 std::string scenario_schema() {
   const Json protocol = object({{"name", one_of(protocol_names())},
                                 {"early_stop", flag()},
-                                {"compat", one_of({"strict", "torch"})},
+                                {"compat", one_of({"strict", "torch", "public"})},
                                 {"determinism_check", flag()},
                                 {"preserve_rng", flag()},
                                 {"allow_cache_entry_mutation", flag()},
@@ -158,11 +165,14 @@ std::string scenario_schema() {
                         {"steps", {{"type", "integer"}, {"minimum", 1}, {"maximum", 1000000}}},
                         {"seed", integer(0)}},
                        {"format", "version", "program"});
-  Json all = {
-      {"$schema", "https://json-schema.org/draft/2020-12/schema"},
-      {"title", "rematsim scenario"},
-      {"$defs",
-       {{"kind", one_of(kind_names())}, {"body", list_of({{"oneOf", statement_schemas()}})}}}};
+  Json all = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+              {"title", "rematsim scenario"},
+              {"$defs",
+               {{"kind", one_of(kind_names())},
+                {"argument",
+                 {{"anyOf", Json::array({text(), list_of(reference("argument")),
+                                         map_of(reference("argument"))})}}},
+                {"body", list_of({{"oneOf", statement_schemas()}})}}}};
   all.update(schema);
   return all.dump(2);
 }

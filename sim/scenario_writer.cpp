@@ -81,6 +81,7 @@ std::string protocol_json(const Scenario& scenario) {
   append_flag(json, "allow_cache_entry_mutation", options.allow_cache_entry_mutation, false);
   append_flag(json, "ambient_hooks", options.ambient_hooks, false);
   if (options.compat == Compat::torch) json += ",\"compat\":\"torch\"";
+  if (options.compat == Compat::public_code) json += ",\"compat\":\"public\"";
   append_flag(json, "determinism_check", options.determinism_check, true);
   if (!scenario.rank.dw_task_per_group) json += ",\"dw_tasks\":\"one\"";
   append_flag(json, "early_stop", options.early_stop, true);

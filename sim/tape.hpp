@@ -18,12 +18,18 @@ class Tape;
 
 /// One tensor that a node saved for its backward: the tensor itself, or a holder in a frame.
 struct SavedSlot {
-  enum class Where : std::uint8_t { nowhere, kept, holder } where = Where::nowhere;
+  enum class Where : std::uint8_t {
+    nowhere,
+    kept,
+    holder,
+    input_slot  // an excluded region's: a replay brings the tensor
+  } where = Where::nowhere;
   Tensor kept;
   std::uint32_t version = 0;  // of the kept tensor's storage, when it was kept
   std::int64_t number = -1;  // of a slot that the trace shows; none for what a replay's graph saves
   bool is_region_input = false;
-  std::uint32_t frame = 0;  // of a holder
+  bool is_excluded = false;  // kept inside an excluded region
+  std::uint32_t frame = 0;   // of a holder or an input slot
   std::uint32_t index = 0;
   std::uint8_t factor = Save::no_factor;
 };
@@ -70,8 +76,9 @@ struct ReentrantCall {
 struct Node {
   const OpStatement* op = nullptr;  // none for a reentrant call and for what captures a gradient
   std::unique_ptr<ReentrantCall> reentrant;
-  std::uint64_t seq = 0;    // order of creation
-  std::vector<Edge> edges;  // one for each input
+  bool is_boundary = false;  // a recompute boundary: identity, and a save that drives the replay
+  std::uint64_t seq = 0;     // order of creation
+  std::vector<Edge> edges;   // one for each input
   std::vector<SavedSlot> saves;
   std::uint32_t n_outputs = 0;
   bool released = false;  // its saves are gone

@@ -61,6 +61,10 @@ bool TorchProtocol::checks_version_of(KeptThing thing) const {
       return is_strict() && !has(ProtocolFault::captured_unchecked);
     case KeptThing::refilled:
       return is_strict() && !has(ProtocolFault::refilled_unchecked);
+    case KeptThing::excluded:
+    case KeptThing::rederived:
+    case KeptThing::served:
+      return true;
   }
   return true;
 }

@@ -21,6 +21,8 @@ class TorchProtocol : public Protocol {
   ReplayFault replay_ended(const ReplayEnd& end) const override;
   FrameRules frame_rules() const override;
   CacheRules cache_rules() const override;
+  ExclusionRules exclusion_rules() const override { return {}; }
+  bool rederives(const InputMatch&) const override { return false; }
   bool keeps(const KeepRequest&) const override { return false; }
   bool serves_kept_ops() const override { return false; }
   CacheDecision cached_op(const CacheState& state) const override;

@@ -247,7 +247,8 @@ TEST_CASE("fuzz is asked wrongly in one line and exit 2", "[cli]") {
       {{"--shard", "3/3", "--cases", "1"},
        "--shard '3/3' is no part; expected I/N with I from 0 to N - 1"},
       {{"--protocol", "torchh"},
-       "unknown protocol 'torchh'; expected one of none, torch, torch-reentrant, torch-sac"},
+       "unknown protocol 'torchh'; expected one of none, torch, torch-reentrant, torch-sac, "
+       "exclude, exclude-rederive"},
       {{"--mutant", "M999"},
        "unknown mutant 'M999'; expected one of M6, M6b, M23, M24, M25, M26, M31, M35, M36, M37, "
        "M47, X1, X2, X3, X4, X5, X6, X7, X8"},

@@ -202,11 +202,13 @@ TEST_CASE("an op has a known kind and tensors that go together", "[sim]") {
 
 TEST_CASE("a statement is one of those that are known", "[sim]") {
   const std::string known =
-      "; expected one of the keys op, view, in_place, random, container, checkpoint, unit, call, "
+      "; expected one of the keys op, view, in_place, random, container, checkpoint, unit, "
+      "exclude, call, "
       "branch, no_grad, side_effect, update, raise";
   check_statements({
       {R"({})", "5: this statement says nothing that is known" + known + at_0},
-      {R"({"exclude": "gemm"})", "5: this statement says nothing that is known" + known + at_0},
+      {R"({"region": "gemm"})", "5: this statement says nothing that is known" + known + at_0},
+      {R"({"exclude": "gemm"})", "5: 'body' is missing; expected it here" + at_0},
       {R"("sin")", "5: this is the text \"sin\"; expected an object" + at_0},
       {R"([])", "5: this is array; expected an object" + at_0},
       {R"({"side_effect": 1})",

@@ -39,11 +39,13 @@ TEST_CASE("a protocol is a known one with options of its own", "[sim]") {
       {R"("protocol": "torch")",
        "3: this is the text \"torch\"; expected an object (at /protocol)"},
       {R"("protocol": {})", "3: 'name' is missing; expected it here (at /protocol)"},
-      {R"("protocol": {"name": "exclude"})",
-       "3: unknown protocol 'exclude'; expected one of none, torch, torch-reentrant, torch-sac (at "
+      {R"("protocol": {"name": "remat"})",
+       "3: unknown protocol 'remat'; expected one of none, torch, torch-reentrant, torch-sac, "
+       "exclude, exclude-rederive (at "
        "/protocol/name)"},
       {R"("protocol": {"name": ""})",
-       "3: unknown protocol ''; expected one of none, torch, torch-reentrant, torch-sac (at "
+       "3: unknown protocol ''; expected one of none, torch, torch-reentrant, torch-sac, exclude, "
+       "exclude-rederive (at "
        "/protocol/name)"},
       {R"("protocol": {"name": "torch", "early": true})",
        "3: unknown key 'early'; expected one of name, early_stop, compat, determinism_check, "
@@ -55,8 +57,8 @@ TEST_CASE("a protocol is a known one with options of its own", "[sim]") {
        "/protocol/fault)"},
       {R"("protocol": {"name": "torch", "early_stop": "on"})",
        "3: this is the text \"on\"; expected true or false (at /protocol/early_stop)"},
-      {R"("protocol": {"name": "torch", "compat": "public"})",
-       "3: unknown compat 'public'; expected strict or torch (at /protocol/compat)"},
+      {R"("protocol": {"name": "torch", "compat": "mindspore"})",
+       "3: unknown compat 'mindspore'; expected strict, torch or public (at /protocol/compat)"},
       {R"("protocol": {"name": "torch", "dw_tasks": "many"})",
        "3: unknown dw_tasks 'many'; expected one or per_group (at /protocol/dw_tasks)"},
       {R"("protocol": {"name": "torch-sac", "keep": "mm"})",

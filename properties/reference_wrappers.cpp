@@ -1,0 +1,147 @@
+#include "properties/reference_wrappers.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "properties/reference_graph.hpp"
+
+namespace remat {
+
+/// Goes through a forward with what each storage has been through.
+class WrapperWalk {
+ public:
+  WrapperWalk(const Program& program, const ReferenceRules& rules, ReferenceWrappers& found)
+      : program_(&program), rules_(&rules), found_(&found), writes_(program.buffers.size(), 0) {}
+
+  void walk() {
+    const std::vector<Statement>& statements = program_->forwards.front().statements;
+    run(0, statements.size(), no_frame, true);
+  }
+
+ private:
+  static constexpr std::size_t no_frame = std::numeric_limits<std::size_t>::max();
+
+  const ProgramValue& value(ValueId id) const { return program_->values[id]; }
+
+  void run(std::size_t begin, std::size_t end, std::size_t frame, bool grad) {
+    const std::vector<Statement>& statements = program_->forwards.front().statements;
+    for (std::size_t at = begin; at < end; ++at) {
+      const Statement& statement = statements[at];
+      if (const auto* op = std::get_if<OpStatement>(&statement)) {
+        run_op(at, *op, grad);
+      } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
+        const bool has_frame = grad && rules_->mode_of(*region) == ReferenceRules::Regions::holders;
+        run_region(at, *region, has_frame ? at : frame, grad);
+        at = region->end;
+      } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
+        run_wrapper(at, *wrapper, frame, grad);
+        at = wrapper->end;
+      } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
+        if (branch->in_replay) at = branch->end - 1;
+      } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
+        run(at + 1, off->end, frame, false);
+        at = off->end - 1;
+      }
+    }
+  }
+
+  void run_region(std::size_t at, const RegionBegin& region, std::size_t frame, bool grad) {
+    if (frame != at) return run(at + 1, region.end, frame, grad);
+    const std::set<std::uint32_t> outer = std::exchange(save_outputs_, {});
+    run(at + 1, region.end, frame, grad);
+    save_outputs_ = outer;
+  }
+
+  void run_op(std::size_t at, const OpStatement& op, bool grad) {
+    for (std::size_t i = 0; i < op.saves.size() && grad && op.makes_node; ++i) {
+      if (op.saves[i].after_op) continue;
+      note_save(at, i, op.saves[i].value);
+    }
+    if (op.writes) ++writes_[value(*op.writes).buffer.index()];
+    for (std::size_t i = 0; i < op.saves.size() && grad && op.makes_node; ++i) {
+      if (op.saves[i].after_op) note_save(at, i, op.saves[i].value);
+    }
+  }
+
+  void note_save(std::size_t at, std::size_t place, ValueId saved) {
+    if (call_ == nullptr || !is_brought(saved)) return;
+    found_->slots_.insert({at, place});
+    ++call_->n_slots;
+  }
+
+  /// Every row of the fallback table the other way round.
+  bool is_brought(ValueId saved) const {
+    if (!rules_->rederives || !returns_grad_) return false;
+    const ProgramValue& tensor = value(saved);
+    return std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& input) {
+      const ProgramValue& argument = value(input.value);
+      const bool may = !input.is_save_output && argument.buffer == tensor.buffer &&
+                       program_->buffers[argument.buffer].role != BufferRole::param &&
+                       writes_[tensor.buffer.index()] == input.n_writes &&
+                       argument.layout.dtype == tensor.layout.dtype;
+      return may && shows_no_more(tensor.layout, argument.layout);
+    });
+  }
+
+  static bool shows_no_more(const TensorLayout& view, const TensorLayout& base) {
+    if (view.shape == base.shape && view.stride == base.stride && view.offset == base.offset)
+      return true;
+    std::int64_t first = view.offset;
+    std::int64_t last = first;
+    for (std::size_t d = 0; d < view.shape.size(); ++d) {
+      if (view.shape[d] == 0) return false;
+      if (view.shape[d] > 1 && view.stride[d] <= 0) return false;
+      last += (view.shape[d] - 1) * view.stride[d];
+    }
+    const std::int64_t n = element_count(base.shape);
+    if (n == 0 || spanned_elements(base) != n) return false;  // a base with holes, or folded
+    return base.offset <= first && last < base.offset + n;
+  }
+
+  void run_wrapper(std::size_t at, const WrapperBegin& wrapper, std::size_t frame, bool grad) {
+    if (!rules_->excludes || frame == no_frame || call_ != nullptr)
+      return run(at + 1, wrapper.end, frame, grad);
+    ReferenceWrapper& made = found_->calls_[at];
+    made.frame = frame;
+    inputs_.clear();
+    for (const WrapperBegin::Input& input : wrapper.inputs) {
+      const std::uint32_t buffer = value(input.value).buffer.index();
+      inputs_.push_back({input.value, writes_[buffer], save_outputs_.count(buffer) != 0});
+    }
+    const auto requires_grad = [&](ValueId output) {
+      return value(output).requires_grad &&
+             program_->buffers[value(output).buffer].role == BufferRole::none;
+    };
+    returns_grad_ =
+        grad && std::any_of(wrapper.outputs.begin(), wrapper.outputs.end(), requires_grad);
+    call_ = &made;
+    run(at + 1, wrapper.end, frame, grad);
+    call_ = nullptr;
+    for (const ValueId output : wrapper.outputs) {
+      made.leaves.push_back({output});
+      made.has_boundary.push_back(made.n_slots > 0 && requires_grad(output));
+      save_outputs_.insert(value(output).buffer.index());
+    }
+  }
+
+  struct Input {
+    ValueId value{0};
+    std::size_t n_writes = 0;  // to its storage, before
+    bool is_save_output = false;
+  };
+
+  const Program* program_;
+  const ReferenceRules* rules_;
+  ReferenceWrappers* found_;
+  std::vector<std::size_t> writes_;       // by buffer
+  std::set<std::uint32_t> save_outputs_;  // buffers, of the frame
+  ReferenceWrapper* call_ = nullptr;      // whose body is gone through
+  std::vector<Input> inputs_;
+  bool returns_grad_ = false;
+};
+
+ReferenceWrappers::ReferenceWrappers(const Program& program, const ReferenceRules& rules) {
+  WrapperWalk(program, rules, *this).walk();
+}
+
+}  // namespace remat

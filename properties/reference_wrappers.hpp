@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "model/program.hpp"
+
+namespace remat {
+
+struct ReferenceRules;
+
+/// A call of an excluded region in forward, as protocols.md P3 to P6 have it.
+struct ReferenceWrapper {
+  std::size_t frame = 0;                     // the begin of the checkpointed region around it
+  std::size_t n_slots = 0;                   // saved inputs that are not kept
+  std::vector<bool> has_boundary;            // by output leaf
+  std::vector<std::vector<ValueId>> leaves;  // each output leaf alone
+};
+
+/// Which calls a program has, and which of what their bodies save is brought by a replay: read off
+/// the statements of a legal program alone.
+class ReferenceWrappers {
+ public:
+  ReferenceWrappers(const Program& program, const ReferenceRules& rules);
+
+  /// The call that begins at the statement; none where the body is code like any other.
+  const ReferenceWrapper* at(std::size_t statement) const {
+    const auto found = calls_.find(statement);
+    return found == calls_.end() ? nullptr : &found->second;
+  }
+  /// The op's save waits for a replay.
+  bool is_slot(std::size_t statement, std::size_t save) const {
+    return slots_.count({statement, save}) != 0;
+  }
+
+ private:
+  friend class WrapperWalk;
+  std::map<std::size_t, ReferenceWrapper> calls_;
+  std::set<std::pair<std::size_t, std::size_t>> slots_;  // statement, place among its saves
+};
+
+}  // namespace remat

@@ -1,0 +1,231 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/rank.hpp"
+
+// Excluded regions in a replay: their bodies are skipped, their slots filled, their outputs served
+// (protocols.md P3 to P6).
+
+namespace remat {
+namespace {
+
+std::string shown_layout(const TensorLayout& layout) {
+  return fmt::format("{}[{}] strides [{}]", layout.dtype, fmt::join(layout.shape, ", "),
+                     fmt::join(layout.stride, ", "));
+}
+
+}  // namespace
+
+Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
+  CheckpointFrame& frame = *frames_[walk.frame];
+  WrapperCalls& calls = frame.wrappers[wrapper.name];
+  const std::int64_t call = calls.n_replayed++;
+  const ShownCall shown_as = shown_call(frame, wrapper, call);
+  std::vector<ShownInput> inputs;
+  for (const WrapperBegin::Input& input : wrapper.inputs) {
+    if (require_defined(walk, {input.value}) != Flow::done) break;
+    inputs.push_back({shown(tensor_of(walk, input.value, walk.owner)), input.path, {}});
+  }
+  log_->wrapper_enter(shown_as, true, wrapper.save_output, inputs);
+  std::int64_t n_boundaries = 0;
+  const auto leave = [&](Flow flow) {
+    Few<std::int64_t> ids;
+    for (const ValueId output : wrapper.outputs) {
+      const Variable* variable = find(walk, output);
+      if (flow == Flow::done && variable != nullptr) ids.push_back(variable->tensor.id);
+    }
+    log_->wrapper_exit(shown_as, true,
+                       flow == Flow::done      ? "return"
+                       : flow == Flow::stopped ? "_StopRecomputationError"
+                                               : std::string_view(error_->type),
+                       n_boundaries, span_of(ids));
+    return flow;
+  };
+  if (error_) {
+    // The argument has no value in this run of the region: its place leads nowhere.
+    error_->code = "E-PATH";
+    error_->message =
+        fmt::format("{}: input {} is not a tensor in the replay", described(frame, wrapper, call),
+                    wrapper.inputs[inputs.size()].path);
+    return leave(Flow::failed);
+  }
+  if (calls.entries.empty()) {
+    log_->cache_pop(shown_as, std::nullopt, 0, false, {}, 0);
+    return leave(fail("E-CACHE-MISS", "builtins.RuntimeError",
+                      fmt::format("{}: no forward entry; the replay ran {} calls, forward {}",
+                                  described(frame, wrapper, call), call + 1, calls.n_forward)));
+  }
+  const bool takes_first = exclusion_rules_.first_entry_first;
+  WrapperEntry entry = std::move(takes_first ? calls.entries.front() : calls.entries.back());
+  takes_first ? calls.entries.pop_front() : calls.entries.pop_back();
+  Few<std::int64_t> served;
+  for (const Tensor& output : entry.outputs)
+    served.push_back(output.id);
+  log_->cache_pop(shown_as, entry.call, std::ssize(wrapper.outputs), wrapper.save_output,
+                  span_of(served), std::ssize(calls.entries));
+  Flow flow = fill_slots(walk, entry, call);
+  if (flow == Flow::done) flow = serve_outputs(walk, wrapper, entry, call);
+  if (flow == Flow::done && exclusion_rules_.restores_generator &&
+      rng_position_ != entry.rng_after) {
+    rng_position_ = entry.rng_after;
+    log_->rng_set(rng_position_);
+  }
+  if (flow == Flow::done) flow = repeat_boundaries(walk, wrapper, entry, call, n_boundaries);
+  return leave(flow);
+}
+
+Flow Rank::fill_slots(Walk& walk, const WrapperEntry& entry, std::int64_t call) {
+  for (const std::uint32_t index : entry.slots) {
+    InputSlot& slot = frames_[walk.frame]->input_slots[index];
+    if (const Flow flow = fill(walk, slot, call); flow != Flow::done) return flow;
+  }
+  return Flow::done;
+}
+
+Flow Rank::fill(Walk& walk, InputSlot& slot, std::int64_t call) {
+  CheckpointFrame& frame = *frames_[walk.frame];
+  const WrapperBegin::Input& input = slot.wrapper->inputs[slot.input];
+  const Tensor from = tensor_of(walk, input.value, walk.owner);
+  const std::uint32_t storage = from.hold.storage();
+  const TensorLayout& expected = value_of(input.value).layout;
+  const TensorLayout& layout = value_of(from.value).layout;
+  const bool same_layout = layout.dtype == expected.dtype && layout.shape == expected.shape &&
+                           layout.stride == expected.stride;
+  // What was packed, seen on the storage that the replay has for its argument.
+  Tensor brought{from.hold.shared_as(OwnerClass::slot), same_layout ? slot.value : from.value,
+                 next_tensor_++};
+  const auto refuse = [&](std::string_view code, const std::string& what) {
+    log_->slot_fill(fmt::format("x{}", slot.number), shown_call(frame, *slot.wrapper, call),
+                    slot.call, input.path, shown(brought, true), true);
+    return fail(code, "builtins.RuntimeError",
+                fmt::format("slot x{} of {}, input {}: {}", slot.number,
+                            described(frame, *slot.wrapper, slot.call), input.path, what));
+  };
+  if (exclusion_rules_.refuses_placeholders && from.value == program_->placeholder)
+    return refuse("E-PLACEHOLDER", "it would be filled from a placeholder");
+  if (exclusion_rules_.compares_layouts) {
+    if (!same_layout) {
+      return refuse("E-LAYOUT", fmt::format("layout changed: forward {}, replay {}",
+                                            shown_layout(expected), shown_layout(layout)));
+    }
+    if (ledger_.version(storage) != slot.entered_version) {
+      return refuse("E-LAYOUT", fmt::format("version changed: forward {}, replay {}",
+                                            slot.entered_version, ledger_.version(storage)));
+    }
+    if (protocol_->checks_values() && element_of(brought) != slot.element)
+      return refuse("E-LAYOUT", "another tensor of this layout came in: the replay's path differs");
+  }
+  log_->slot_fill(fmt::format("x{}", slot.number), shown_call(frame, *slot.wrapper, call),
+                  slot.call, input.path, shown(brought, true), false);
+  if (!slot.alive) return Flow::done;
+  slot.filled = true;
+  slot.fill_version = ledger_.version(storage);
+  slot.tensor = std::move(brought);
+  return Flow::done;
+}
+
+Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& entry,
+                         std::int64_t call) {
+  CheckpointFrame& frame = *frames_[walk.frame];
+  if (!wrapper.save_output && !wrapper.outputs.empty()) {
+    const Tensor stands_in = leaf(*program_->placeholder, OwnerClass::input);
+    log_->placeholder(shown_call(frame, wrapper, call), std::ssize(wrapper.outputs),
+                      shown(stands_in));
+    frame.unkept[ledger_.number(stands_in.hold.storage())] = {&wrapper, call, 0};
+    for (const ValueId output : wrapper.outputs)
+      walk.variables.set(output, {stands_in.shared_as(walk.owner), {}, 0, output});
+    return Flow::done;
+  }
+  for (std::size_t leaf = 0; leaf < entry.outputs.size(); ++leaf) {
+    const Tensor& kept = entry.outputs[leaf];
+    const std::uint32_t now = ledger_.version(kept.hold.storage());
+    if (now != entry.versions[leaf] && protocol_->checks_version_of(KeptThing::served)) {
+      return fail("E-MUTATED", "builtins.RuntimeError",
+                  fmt::format("output {} that {} kept was mutated (version {} to {})", leaf,
+                              described(frame, wrapper, entry.call), entry.versions[leaf], now));
+    }
+    walk.variables.set(wrapper.outputs[leaf],
+                       {kept.shared_as(walk.owner), {}, 0, wrapper.outputs[leaf]});
+  }
+  return Flow::done;
+}
+
+Flow Rank::repeat_boundaries(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
+                             std::int64_t call, std::int64_t& n_boundaries) {
+  const CheckpointFrame& frame = *frames_[walk.frame];
+  for (std::size_t leaf = 0; leaf < entry.has_boundary.size(); ++leaf) {
+    if (!entry.has_boundary[leaf]) continue;
+    ++n_boundaries;
+    log_->boundary(shown_call(frame, wrapper, call), static_cast<std::int64_t>(leaf), true,
+                   tensor_of(walk, wrapper.outputs[leaf], walk.owner).id);
+    SavedSlot slot;
+    const Flow flow = pack(walk, trigger(), slot);
+    release(slot);
+    if (flow != Flow::done) return flow;
+  }
+  return Flow::done;
+}
+
+/// A replay is over, whatever ended it, or forward raised: no later replay finds an entry.
+Flow Rank::end_entries(CheckpointFrame& frame, Flow flow) {
+  if (frame.wrappers.empty()) return flow;
+  std::int64_t n_left = 0;
+  std::string left;
+  const WrapperCalls* unused = nullptr;
+  std::string_view unused_name;
+  for (auto& [name, calls] : frame.wrappers) {
+    if (calls.entries.empty()) continue;
+    n_left += std::ssize(calls.entries);
+    left += fmt::format("{}\"{}\":{}", left.empty() ? "" : ",", name, calls.entries.size());
+    unused = &calls;
+    unused_name = name;
+  }
+  if (flow == Flow::done && unused != nullptr && exclusion_rules_.demands_all_entries) {
+    flow = fail(
+        "E-CACHE-LEFT", "builtins.RuntimeError",
+        fmt::format("wrapper {} in {}: {} forward entries not consumed by the replay", unused_name,
+                    region_of(frame.forward, frame.begin).name, unused->entries.size()));
+  }
+  if (!exclusion_rules_.entries_end_with_replay) return flow;
+  for (auto& [name, calls] : frame.wrappers)
+    calls.entries.clear();
+  log_->cache_clear(frame.number, n_left, "{" + left + "}");
+  return flow;
+}
+
+Flow Rank::unpack_input(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {
+  CheckpointFrame& frame = *frames_[slot.frame];
+  InputSlot& input = frame.input_slots[slot.index];
+  const std::string name = log_->is_on() ? slot_name(slot) : std::string();
+  ++hook_calls_;
+  log_->unpack_begin(name, frame.number, std::nullopt);
+  const auto refuse = [&](std::string_view code, const std::string& what) {
+    log_->unpack_error(name, frame.number, std::nullopt, code, "builtins.RuntimeError");
+    return fail(code, "builtins.RuntimeError",
+                fmt::format("slot {} of {}, input {}, read in {}: {}", slot_name(slot),
+                            described(frame, *input.wrapper, input.call),
+                            input.wrapper->inputs[input.input].path, name_of(log_->phase()), what));
+  };
+  if (!input.filled) {
+    const ReplaySession& session = session_of(frame, key);
+    return refuse("E-SLOT-EMPTY",
+                  session.n_packed == 0
+                      ? std::string("the replay has not reached the wrapper: it was not started")
+                      : fmt::format("the replay has not reached the wrapper: it ended after {} of "
+                                    "{} outer saves",
+                                    session.n_packed, frame.holders.size()));
+  }
+  const std::uint32_t now = ledger_.version(input.tensor.hold.storage());
+  if (now != input.fill_version && protocol_->checks_version_of(KeptThing::rederived)) {
+    return refuse("E-SLOT-STALE", fmt::format("it was overwritten after the replay filled it "
+                                              "(version {} to {})",
+                                              input.fill_version, now));
+  }
+  tensor = input.tensor.shared_as(OwnerClass::slot);
+  log_->unpack(name, frame.number, std::nullopt, "rederived", shown(tensor, true));
+  return Flow::done;
+}
+
+}  // namespace remat

@@ -1,0 +1,331 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/rank.hpp"
+#include "sim/wrapper_call.hpp"
+
+// Excluded regions in forward: their arguments, what their bodies save, what they leave for the
+// replay (protocols.md P3 to P6).
+
+namespace remat {
+namespace {
+
+/// Elements lie without gaps and none twice, whatever the order of the dimensions.
+bool is_dense(const TensorLayout& layout) {
+  return spanned_elements(layout) == element_count(layout.shape) &&
+         std::all_of(layout.stride.begin(), layout.stride.end(),
+                     [](std::int64_t stride) { return stride >= 0; }) &&
+         element_count(layout.shape) > 0;
+}
+
+/// The view shows nothing that its base does not, and steps through it as a tensor does.
+bool lies_safely_within(const TensorLayout& view, const TensorLayout& base) {
+  const std::int64_t n = spanned_elements(view);
+  const auto steps = [&](std::size_t d) { return view.shape[d] == 1 || view.stride[d] > 0; };
+  for (std::size_t d = 0; d < view.shape.size(); ++d)
+    if (!steps(d)) return false;
+  return n > 0 && is_dense(base) && view.offset >= base.offset &&
+         view.offset + n <= base.offset + spanned_elements(base);
+}
+
+bool is_same(const TensorLayout& a, const TensorLayout& b) {
+  return a.shape == b.shape && a.stride == b.stride && a.offset == b.offset;
+}
+
+}  // namespace
+
+Flow Rank::run_wrapper(Walk& walk, std::size_t at, const WrapperBegin& wrapper) {
+  if (!exclusion_rules_.excludes || walk.packs == Packs::plain)
+    return run(walk, at + 1, wrapper.end);
+  if (walk.packs == Packs::refills) return skip_wrapper(walk, wrapper);
+  return run_excluded(walk, at, wrapper);
+}
+
+std::string Rank::described(const CheckpointFrame& frame, const WrapperBegin& wrapper,
+                            std::int64_t call) const {
+  return fmt::format("wrapper {}#{} in {}#{} (micro-batch {})", wrapper.name, call,
+                     region_of(frame.forward, frame.begin).name, frame.invocation.value_or(0),
+                     microbatch_.value_or(0));
+}
+
+ShownCall Rank::shown_call(const CheckpointFrame& frame, const WrapperBegin& wrapper,
+                           std::int64_t call) const {
+  return {.frame = frame.number, .wrapper = wrapper.name, .call = call};
+}
+
+Tensor Rank::trigger() {
+  return leaf(*program_->trigger, OwnerClass::input);
+}
+
+/// What a tensor is known by when it comes to where it was made.
+std::int64_t Rank::origin_key(const Tensor& tensor) const {
+  return exclusion_rules_.knows_by_storage ? ledger_.number(tensor.hold.storage()) : tensor.id;
+}
+
+Flow Rank::run_excluded(Walk& walk, std::size_t at, const WrapperBegin& wrapper) {
+  CheckpointFrame& frame = *frames_[walk.frame];
+  if (walk.wrapper != nullptr && !exclusion_rules_.nests) {
+    return fail("E-SESSION", "builtins.RuntimeError",
+                fmt::format("{} is called inside wrapper {}: excluded regions do not nest",
+                            described(frame, wrapper, 0), walk.wrapper->wrapper->name));
+  }
+  WrapperCall call;
+  call.wrapper = &wrapper;
+  call.frame = walk.frame;
+  call.number = frame.wrappers[wrapper.name].n_forward++;
+  note_inputs(walk, call);
+  const auto packs = std::exchange(walk.packs, Packs::excluded);
+  WrapperCall* const outer = std::exchange(walk.wrapper, &call);
+  Flow flow = run(walk, at + 1, wrapper.end);
+  walk.packs = packs;
+  walk.wrapper = outer;
+  if (flow == Flow::done) return leave_excluded(walk, call);
+  log_->wrapper_exit(shown_call(frame, wrapper, call.number), false,
+                     error_ ? std::string_view(error_->type) : "", 0, {});
+  return flow;
+}
+
+/// Looks at every tensor leaf of the arguments once.
+void Rank::note_inputs(Walk& walk, WrapperCall& call) {
+  const CheckpointFrame& frame = *frames_[call.frame];
+  std::vector<ShownInput> shown_inputs;
+  for (const WrapperBegin::Input& leaf : call.wrapper->inputs) {
+    const Tensor tensor = tensor_of(walk, leaf.value, walk.owner);
+    const std::uint32_t storage = tensor.hold.storage();
+    const auto is_known = [&](const WrapperCall::Input& known) {
+      return known.object == tensor.id;
+    };
+    WrapperCall::Input input{
+        .value = tensor.value,
+        .object = tensor.id,
+        .storage = ledger_.number(storage),
+        .address = storage,
+        .version = ledger_.version(storage),
+        .is_parameter = program_->buffers[value_of(leaf.value).buffer].role == BufferRole::param,
+        .is_save_output = frame.save_outputs.contains(origin_key(tensor)),
+        .is_duplicate = std::any_of(call.inputs.begin(), call.inputs.end(), is_known)};
+    shown_inputs.push_back({.tensor = shown(tensor),
+                            .path = leaf.path,
+                            .origin = input.is_duplicate     ? "duplicate"
+                                      : input.is_parameter   ? "param"
+                                      : input.is_save_output ? "save"
+                                                             : "recompute"});
+    call.inputs.push_back(input);
+  }
+  const std::vector<ValueId>& outputs = call.wrapper->outputs;
+  call.can_have_boundary =
+      walk.grad && std::any_of(outputs.begin(), outputs.end(),
+                               [&](ValueId output) { return value_of(output).requires_grad; });
+  log_->wrapper_enter(shown_call(frame, *call.wrapper, call.number), false,
+                      call.wrapper->save_output, shown_inputs);
+}
+
+InputMatch Rank::match(const WrapperCall& call, std::size_t input, const Tensor& tensor) const {
+  const WrapperCall::Input& from = call.inputs[input];
+  const TensorLayout& layout = value_of(tensor.value).layout;
+  const TensorLayout& base = value_of(from.value).layout;
+  const std::uint32_t storage = tensor.hold.storage();
+  return {.is_parameter = from.is_parameter,
+          .is_save_output = from.is_save_output,
+          .same_object = tensor.id == from.object,
+          .same_storage = ledger_.number(storage) == from.storage,
+          .same_address = storage == from.address,
+          .same_dtype = layout.dtype == base.dtype,
+          .same_version = ledger_.version(storage) == from.version,
+          .same_layout = is_same(layout, base),
+          .is_safe_view = lies_safely_within(layout, base),
+          .has_boundary = call.can_have_boundary};
+}
+
+/// The argument that a replay can bring the tensor from: the same one if it can be, else the
+/// smallest that holds it.
+std::optional<std::size_t> Rank::rederived_from(const Walk& walk, const Tensor& tensor) const {
+  const WrapperCall& call = *walk.wrapper;
+  std::optional<std::size_t> best;
+  const auto rank_of = [&](std::size_t input) {
+    const InputMatch found = match(call, input, tensor);
+    const std::int64_t size = found.same_object ? -2
+                              : found.same_layout
+                                  ? -1
+                                  : spanned_elements(value_of(call.inputs[input].value).layout);
+    return size;
+  };
+  for (std::size_t input = 0; input < call.inputs.size(); ++input) {
+    if (call.inputs[input].is_duplicate || !protocol_->rederives(match(call, input, tensor)))
+      continue;
+    if (!best || rank_of(input) < rank_of(*best)) best = input;
+  }
+  return best;
+}
+
+/// An op in the body saves a tensor: it is kept, or a slot waits for the replay to bring it.
+Flow Rank::pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
+  WrapperCall& call = *walk.wrapper;
+  CheckpointFrame& frame = *frames_[call.frame];
+  const ShownCall shown_as = shown_call(frame, *call.wrapper, call.number);
+  const std::optional<std::size_t> from =
+      exclusion_rules_.rederives ? rederived_from(walk, tensor) : std::nullopt;
+  slot.number = next_excluded_slot_++;
+  slot.is_excluded = true;
+  if (!from) {
+    slot.where = SavedSlot::Where::kept;
+    slot.kept = tensor.shared_as(OwnerClass::excl_saved);
+    slot.version = ledger_.version(tensor.hold.storage());
+    if (log_->is_on()) log_->excluded_pack(slot_name(slot), shown_as, {}, shown(tensor, true));
+    return Flow::done;
+  }
+  slot.where = SavedSlot::Where::input_slot;
+  slot.frame = call.frame;
+  slot.index = static_cast<std::uint32_t>(frame.input_slots.size());
+  InputSlot& made = frame.input_slots.emplace_back();
+  made.wrapper = call.wrapper;
+  made.call = call.number;
+  made.input = *from;
+  made.value = tensor.value;
+  made.element = element_of(tensor);
+  made.entered_version = call.inputs[*from].version;
+  made.number = slot.number;
+  ++frame.n_input_slots_alive;
+  call.slots.push_back(slot.index);
+  if (log_->is_on()) {
+    log_->excluded_pack(slot_name(slot), shown_as, call.wrapper->inputs[*from].path,
+                        shown(tensor, true));
+  }
+  return Flow::done;
+}
+
+bool Rank::wants_boundary(Walk& walk, std::size_t leaf, ValueId output) const {
+  using Boundaries = ExclusionRules::Boundaries;
+  switch (exclusion_rules_.boundaries) {
+    case Boundaries::none:
+      return false;
+    case Boundaries::first_leaf:
+      return leaf == 0;
+    case Boundaries::all_leaves:
+      return true;
+    case Boundaries::requiring_grad:
+      break;
+  }
+  const Variable* variable = walk.variables.find(output);
+  return value_of(output).floating && variable != nullptr && variable->node;
+}
+
+/// The body is over: its outputs are put aside for the replay and pass their boundaries.
+Flow Rank::leave_excluded(Walk& walk, WrapperCall& call) {
+  CheckpointFrame& frame = *frames_[call.frame];
+  const WrapperBegin& wrapper = *call.wrapper;
+  WrapperEntry entry;
+  entry.call = call.number;
+  entry.slots = call.slots;
+  entry.rng_after = rng_position_;
+  Few<ShownTensor> kept;
+  for (const ValueId output : wrapper.outputs) {
+    if (!wrapper.save_output) break;
+    const Tensor tensor = tensor_of(walk, output, OwnerClass::excl_output);
+    entry.versions.push_back(ledger_.version(tensor.hold.storage()));
+    if (exclusion_rules_.keeps_graph_of_outputs) {
+      if (const Variable* variable = find(walk, output))
+        entry.nodes.push_back(variable->node.shared());
+    }
+    kept.push_back(shown(tensor));
+    entry.outputs.push_back(tensor.shared_as(OwnerClass::excl_output));
+  }
+  const Flow flow = put_boundaries(walk, call, entry);
+  const auto n_boundaries = std::count(entry.has_boundary.begin(), entry.has_boundary.end(), true);
+  const ShownCall shown_as = shown_call(frame, wrapper, call.number);
+  note_outputs(walk, call);
+  log_->cache_put(shown_as, std::ssize(wrapper.outputs), std::ssize(call.slots), span_of(kept),
+                  wrapper.save_output);
+  frame.wrappers[wrapper.name].entries.push_back(std::move(entry));
+  Few<std::int64_t> ids;
+  for (const ValueId output : wrapper.outputs)
+    ids.push_back(tensor_of(walk, output, walk.owner).id);
+  log_->wrapper_exit(shown_as, false, "return", n_boundaries, span_of(ids));
+  return flow;
+}
+
+/// Each output leaf goes through an identity whose save belongs to the frame around: the first step
+/// of backward past it asks for that save, and so drives the replay.
+Flow Rank::put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry) {
+  const CheckpointFrame& frame = *frames_[call.frame];
+  const WrapperBegin& wrapper = *call.wrapper;
+  entry.has_boundary.assign(wrapper.outputs.size(), false);
+  if (call.slots.empty()) return Flow::done;
+  for (std::size_t leaf = 0; leaf < wrapper.outputs.size(); ++leaf) {
+    const ValueId output = wrapper.outputs[leaf];
+    if (!wants_boundary(walk, leaf, output)) continue;
+    entry.has_boundary[leaf] = true;
+    const Tensor before = tensor_of(walk, output, walk.owner);
+    log_->boundary(shown_call(frame, wrapper, call.number), static_cast<std::int64_t>(leaf), false,
+                   before.id);
+    SavedSlot slot;
+    const Flow flow = pack(walk, trigger(), slot);
+    NodeRef ref = tape_.make(tape_.next_seq());
+    Node& node = tape_[ref.index()];
+    node.is_boundary = true;
+    node.n_outputs = 1;
+    node.edges.push_back(edge_to(walk, output));
+    node.saves.push_back(std::move(slot));
+    Tensor passed{before.hold.shared_as(walk.owner), before.value, next_tensor_++};
+    log_->boundary_view(before.id, shown(passed));
+    walk.variables.set(output, {std::move(passed), std::move(ref), 0, output});
+    if (flow != Flow::done) return flow;
+  }
+  return Flow::done;
+}
+
+/// From here on the outputs are known as an excluded region's.
+void Rank::note_outputs(Walk& walk, const WrapperCall& call) {
+  CheckpointFrame& frame = *frames_[call.frame];
+  for (std::size_t leaf = 0; leaf < call.wrapper->outputs.size(); ++leaf) {
+    const Tensor tensor = tensor_of(walk, call.wrapper->outputs[leaf], walk.owner);
+    frame.save_outputs.insert(origin_key(tensor));
+    if (!call.wrapper->save_output)
+      frame.unkept[ledger_.number(tensor.hold.storage())] = {call.wrapper, call.number, leaf};
+  }
+}
+
+/// The value is an output that nobody keeps, or stands for one: only another excluded region may
+/// take it, whole.
+Flow Rank::refuse_unkept(Walk& walk, std::string_view reader, ValueId value) {
+  const Variable* variable = find(walk, value);
+  if (variable == nullptr) return Flow::done;
+  const CheckpointFrame& frame = *frames_[walk.frame];
+  const Tensor& tensor = variable->tensor;
+  const std::uint32_t storage = tensor.hold.storage();
+  const UnkeptOutput* unkept = frame.unkept.find(ledger_.number(storage));
+  if (unkept == nullptr) return Flow::done;
+  log_->placeholder_read(shown_call(frame, *unkept->wrapper, unkept->call),
+                         static_cast<std::int64_t>(unkept->leaf), shown(tensor));
+  return fail("E-PLACEHOLDER", "builtins.RuntimeError",
+              fmt::format("{} in {} reads the placeholder of {} output {}; set save_output or mark "
+                          "the consumer",
+                          reader, walk.is_replay ? "replay" : "forward",
+                          described(frame, *unkept->wrapper, unkept->call), unkept->leaf));
+}
+
+Flow Rank::refuse_unkept_inputs(Walk& walk, const OpStatement& op) {
+  const bool is_outside = walk.packs == Packs::plain || walk.packs == Packs::excluded;
+  if (is_outside || !exclusion_rules_.excludes || !exclusion_rules_.refuses_placeholders)
+    return Flow::done;
+  for (const ValueId input : op.inputs) {
+    if (const Flow flow = refuse_unkept(walk, op.name, input); flow != Flow::done) return flow;
+  }
+  return Flow::done;
+}
+
+/// A chain's last output leaves the region: whoever comes next reads it.
+Flow Rank::refuse_unkept_outputs(Walk& walk, const CheckpointFrame& frame,
+                                 const RegionBegin& region) {
+  if (frame.wrappers.empty() || !exclusion_rules_.refuses_placeholders) return Flow::done;
+  for (const ValueId output : region.outputs) {
+    if (const Flow flow = refuse_unkept(walk, "what follows " + region.name, output);
+        flow != Flow::done)
+      return flow;
+  }
+  return Flow::done;
+}
+
+}  // namespace remat
