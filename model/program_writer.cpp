@@ -230,6 +230,7 @@ class ProgramWriter {
       const auto place = static_cast<std::size_t>(std::stoul(std::string(path.substr(1))));
       put(argument, place, path.substr(end), name);
     } else {
+      if (!argument.is_object()) argument = Json::object();
       put(argument[std::string(path.substr(1, end - 1))], path.substr(end), name);
     }
   }

@@ -45,7 +45,8 @@ enum class Form : std::uint8_t {
   no_grad,
   effect,
   forward_only,
-  nested
+  nested,
+  excluded
 };
 
 }  // namespace
@@ -159,6 +160,9 @@ void BodyGenerator::write_statement(std::size_t depth) {
   allow(Form::effect, Feature::side_effects, !made_->is_split && has(Edit::none));
   allow(Form::forward_only, Feature::forward_only, region_floor_ > 0);
   allow(Form::nested, Feature::nesting, depth < 2 && region_floor_ > 0);
+  const bool may_exclude = excludes() && region_floor_ > 0 && !is_excluded_;
+  allow(Form::excluded, Feature::excluded, may_exclude);
+  allow(Form::excluded, Feature::excluded, may_exclude);
   switch (forms[tape_->choose(forms.size())]) {
     case Form::plain:
       return write_plain();
@@ -175,6 +179,8 @@ void BodyGenerator::write_statement(std::size_t depth) {
       return builder_->side_effect("effect" + std::to_string(tape_->choose(2)));
     case Form::forward_only:
       return write_forward_only();
+    case Form::excluded:
+      return write_excluded();
     case Form::nested:
       return write_region("r" + std::to_string(n_regions_++), false, depth + 1);
   }
@@ -209,11 +215,15 @@ void BodyGenerator::close_region(const RegionScope& scope, bool takes_edit) {
   pool_.push_back(last);
 }
 
+std::string_view BodyGenerator::choose_first_op() {
+  return first_ops[tape_->choose(first_ops.size())];
+}
+
 void BodyGenerator::write_region_body(bool takes_edit, std::size_t depth) {
   // Its first op reads what requires grad, so that the region has a graph.
   const bool must_keep = takes_edit && has(Edit::selective_twice);
   // Only what saves its output must run, or be served, before the region's only save.
-  const std::string_view kind = must_keep ? "tanh" : first_ops[tape_->choose(first_ops.size())];
+  const std::string_view kind = must_keep ? "tanh" : choose_first_op();
   ValueId first = write_op(kind, {pick()}, 1, must_keep ? std::optional(true) : std::nullopt);
   if (takes_edit) {
     write_edit();
@@ -236,8 +246,9 @@ void BodyGenerator::write_region(const std::string& name, bool takes_edit, std::
   region.name = name;
   region.reentrant = is("torch-reentrant");
   region.early_stop = !draws(Feature::whole_replays);
-  const bool runs_whole =
-      has(Edit::more_saves) || has(Edit::stale_slot) || has(Edit::op_without_entry);
+  const bool runs_whole = has(Edit::more_saves) || has(Edit::stale_slot) ||
+                          has(Edit::op_without_entry) || has(Edit::rederived_input_written) ||
+                          has(Edit::fewer_excluded_calls);
   if (takes_edit && runs_whole) region.early_stop = false;
   const RegionScope scope = {
       .begin = builder_->begin_region(region),
@@ -320,6 +331,7 @@ ValueId BodyGenerator::write() {
     write_next_region(false);
     tape_->end_span(begin);
   }
+  if (escaped_) return *escaped_;  // the loss of what the body let out, alone
   std::vector<ValueId> read = {builder_->since_write(pool_.back())};
   for (const ValueId end : ends_) {
     const ValueId now = builder_->since_write(end);

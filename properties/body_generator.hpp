@@ -66,9 +66,29 @@ class BodyGenerator {
   void write_forward_only();
   void refresh_pool();
 
+  // excluded_body.cpp
+  /// What was there before an excluded region's body.
+  struct ExcludedScope {
+    std::vector<ValueId> pool;
+    std::size_t outer_floor = 0;
+    std::size_t outer_buffer_floor = 0;
+  };
+  void write_excluded();
+  std::vector<ValueId> write_wrapper(const std::vector<ValueId>& handed, bool save_output);
+  std::vector<WrapperBegin::Input> choose_arguments(const std::vector<ValueId>& handed);
+  std::string wrapper_name();
+  ExcludedScope enter_excluded(std::vector<ValueId> arguments);
+  void leave_excluded(const ExcludedScope& scope, std::size_t begin,
+                      const std::vector<WrapperBegin::Input>& inputs,
+                      const std::vector<ValueId>& outputs);
+  ValueId write_small_wrapper(ValueId argument, bool save_output);
+  void write_excluded_edit();
+
   // edited_body.cpp
   void write_edit();
   void write_last_edit();
+  std::string_view choose_first_op();
+  bool excludes() const { return is("exclude") || is("exclude-rederive"); }
   void write_bound(std::string_view in_forward, std::string_view in_replay, bool same_layout);
 
   ChoiceTape* tape_;
@@ -84,6 +104,10 @@ class BodyGenerator {
   std::uint64_t cost_unit_ = 0;
   std::size_t n_regions_ = 0;
   std::size_t n_ops_ = 0;
+  std::size_t n_wrappers_ = 0;
+  std::size_t n_small_wrappers_ = 0;  // of edits: called once
+  bool is_excluded_ = false;          // an excluded region's body is being written
+  std::optional<ValueId> escaped_;
   std::optional<ValueId> region_argument_;
   std::optional<ValueId> hidden_argument_;
   std::optional<ValueId> read_param_;

@@ -63,6 +63,16 @@ void BodyGenerator::write_edit() {
       refresh_pool();
       return;
     }
+    case Edit::excluded_twice:
+    case Edit::excluded_in_excluded:
+    case Edit::unkept_output_read:
+    case Edit::rederived_input_written:
+    case Edit::served_output_written:
+    case Edit::excluded_input_missing:
+    case Edit::excluded_input_reshaped:
+    case Edit::fewer_excluded_calls:
+    case Edit::output_escapes:
+      return write_excluded_edit();
     case Edit::none:
     case Edit::backward_twice:
     case Edit::argument_written:

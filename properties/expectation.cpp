@@ -106,8 +106,11 @@ class OrderWalk {
         count(forward_->ran());
         return;
       case PhaseStep::Kind::backward:
-        peak_ = std::max(peak_, saturated_sum(alive(), forward_->backward(step.wrt).peak_bytes));
-        count(forward_->backward(step.wrt).ran);
+        peak_ = std::max(
+            peak_, saturated_sum(alive(), forward_->backward(step.wrt, step.retain).peak_bytes));
+        count(forward_->backward(step.wrt, step.retain).ran);
+        graphs_[microbatch] = saturated_sum(forward_->resident_bytes(),
+                                            forward_->backward(step.wrt, step.retain).left_bytes);
         // A group that asks twice replays once: how much of it the first has asked is not told.
         if (step.group && !groups_[microbatch].insert(*step.group).second) counts_agree_ = false;
         break;

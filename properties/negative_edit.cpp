@@ -10,32 +10,35 @@ constexpr std::uint8_t plain = 1;
 constexpr std::uint8_t torch = 2;
 constexpr std::uint8_t reentrant = 4;
 constexpr std::uint8_t selective = 8;
+constexpr std::uint8_t excluding = 16;   // P3
+constexpr std::uint8_t rederiving = 32;  // P4 to P6
+constexpr std::uint8_t wrappers = excluding | rederiving;
+constexpr std::uint8_t all = plain | torch | reentrant | selective | wrappers;
 
 constexpr std::array rows = {
-    EditRow{Edit::none, "none", "", 0, plain | torch | reentrant | selective},
+    EditRow{Edit::none, "none", "", 0, all},
     // Exceptions are what user code has most of.
-    EditRow{Edit::raise_in_forward, "raise in forward", "E-USER", 5,
-            plain | torch | reentrant | selective},
-    EditRow{Edit::raise_in_replay, "raise in replay", "E-USER", 5, torch | reentrant | selective},
-    EditRow{Edit::backward_twice, "backward twice", "E-TWICE", 1,
-            plain | torch | reentrant | selective},
+    EditRow{Edit::raise_in_forward, "raise in forward", "E-USER", 5, all},
+    EditRow{Edit::raise_in_replay, "raise in replay", "E-USER", 5,
+            torch | reentrant | selective | wrappers},
+    EditRow{Edit::backward_twice, "backward twice", "E-TWICE", 1, all},
     EditRow{Edit::argument_written,
             "argument written",
             "E-MUTATED",
             1,
-            torch | selective,
+            torch | selective | wrappers,
             {"version_unchanged"}},
     EditRow{Edit::parameter_written,
             "parameter written",
             "E-MUTATED",
             1,
-            torch | selective,
+            torch | selective | wrappers,
             {"version_unchanged"}},
     EditRow{Edit::hidden_argument_written,
             "hidden argument written",
             "E-MUTATED",
             1,
-            torch | selective,
+            torch | selective | wrappers,
             {"version_unchanged"}},
     EditRow{Edit::fewer_saves,
             "fewer saves",
@@ -79,12 +82,59 @@ constexpr std::array rows = {
     EditRow{Edit::group_twice, "group twice", "E-TWICE", 1, torch | selective, {"slot_used_once"}},
     EditRow{Edit::captured_by_reentrant, "captured by reentrant", "E-GRAD-NONE", 2, reentrant},
     EditRow{Edit::partial_through_reentrant, "partial through reentrant", "E-USER", 1, reentrant},
+    EditRow{
+        Edit::excluded_twice, "excluded twice", "E-CACHE-MISS", 2, wrappers, {"slot_used_once"}},
+    EditRow{Edit::excluded_in_excluded, "excluded in excluded", "E-SESSION", 1, wrappers},
+    EditRow{Edit::unkept_output_read,
+            "unkept output read",
+            "E-PLACEHOLDER",
+            2,
+            rederiving,
+            {"boundaries_match"}},
+    EditRow{Edit::rederived_input_written,
+            "rederived input written",
+            "E-SLOT-STALE",
+            1,
+            rederiving,
+            {"version_unchanged"}},
+    EditRow{Edit::served_output_written,
+            "served output written",
+            "E-MUTATED",
+            1,
+            wrappers,
+            {"version_unchanged"}},
+    EditRow{Edit::excluded_input_missing,
+            "excluded input missing",
+            "E-PATH",
+            2,
+            rederiving,
+            {"boundaries_match", "saved_lists_match"}},
+    EditRow{Edit::excluded_input_reshaped,
+            "excluded input reshaped",
+            "E-LAYOUT",
+            2,
+            rederiving,
+            {"saved_lists_match"}},
+    EditRow{Edit::fewer_excluded_calls,
+            "fewer excluded calls",
+            "E-CACHE-LEFT",
+            2,
+            wrappers,
+            {"saved_lists_match"}},
+    EditRow{Edit::output_escapes,
+            "output escapes",
+            "E-SLOT-EMPTY",
+            1,
+            rederiving,
+            {"unpack_follows_replay"}},
 };
 
 std::uint8_t bit_of(const std::string& protocol) {
   if (protocol == "torch") return torch;
   if (protocol == "torch-reentrant") return reentrant;
   if (protocol == "torch-sac") return selective;
+  if (protocol == "exclude") return excluding;
+  if (protocol == "exclude-rederive") return rederiving;
   return plain;
 }
 

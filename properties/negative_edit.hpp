@@ -31,7 +31,16 @@ enum class Edit : std::uint8_t {
   op_without_entry,
   group_twice,
   captured_by_reentrant,
-  partial_through_reentrant
+  partial_through_reentrant,
+  excluded_twice,
+  excluded_in_excluded,
+  unkept_output_read,
+  rederived_input_written,
+  served_output_written,
+  excluded_input_missing,
+  excluded_input_reshaped,
+  fewer_excluded_calls,
+  output_escapes
 };
 
 struct EditRow {

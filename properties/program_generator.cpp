@@ -12,14 +12,15 @@ namespace remat {
 namespace {
 
 constexpr std::array<std::string_view, feature_count> feature_names = {
-    "views",   "in_place",     "containers",    "random",         "no_grad",
-    "nesting", "fan_out",      "many_outputs",  "unused",         "side_effects",
-    "frozen",  "updates",      "whole_replays", "microbatches",   "steps",
-    "retain",  "split",        "partial",       "dropped",        "groups",
-    "sharing", "forward_only", "same_shapes",   "counted_policy", "odd_params"};
+    "views",    "in_place",     "containers",      "random",         "no_grad",
+    "nesting",  "fan_out",      "many_outputs",    "unused",         "side_effects",
+    "frozen",   "updates",      "whole_replays",   "microbatches",   "steps",
+    "retain",   "split",        "partial",         "dropped",        "groups",
+    "sharing",  "forward_only", "same_shapes",     "counted_policy", "odd_params",
+    "excluded", "chains",       "nested_arguments"};
 
-constexpr std::array<std::string_view, 4> protocol_names = {"torch", "torch-sac", "torch-reentrant",
-                                                            "none"};
+constexpr std::array<std::string_view, 6> protocol_names = {
+    "torch", "torch-sac", "torch-reentrant", "none", "exclude", "exclude-rederive"};
 
 std::string choose_protocol(ChoiceTape& tape, const std::string& only) {
   if (only.empty()) return std::string(protocol_names[tape.choose(protocol_names.size())]);
@@ -42,10 +43,13 @@ struct OrderPlan {
 BackwardForm choose_form(ChoiceTape& tape, const GeneratedCase& made) {
   if (made.edit != Edit::none) return BackwardForm::whole;
   const std::string& protocol = made.scenario.protocol;
-  // A selective region stands one replay, a reentrant one no partial gradient.
+  // A selective region and one with excluded regions stand one replay, a reentrant one no partial
+  // gradient.
   const bool may_split = protocol == "torch" || protocol == "none";
   std::vector<BackwardForm> forms = {BackwardForm::whole};
-  if (made.has(Feature::retain) && protocol != "torch-sac") forms.push_back(BackwardForm::retained);
+  const bool stands_one_replay =
+      protocol == "torch-sac" || protocol == "exclude" || protocol == "exclude-rederive";
+  if (made.has(Feature::retain) && !stands_one_replay) forms.push_back(BackwardForm::retained);
   if (made.has(Feature::split) && may_split) forms.push_back(BackwardForm::split);
   if (made.has(Feature::partial) && protocol != "torch-reentrant")
     forms.push_back(BackwardForm::partial);
@@ -75,7 +79,8 @@ void add_backwards(const OrderPlan& plan, Edit edit, std::vector<PhaseStep>& act
     case BackwardForm::dropped:
       return;
   }
-  const bool keeps_graph = edit == Edit::selective_twice || edit == Edit::group_twice;
+  const bool keeps_graph =
+      edit == Edit::selective_twice || edit == Edit::group_twice || edit == Edit::excluded_twice;
   if (edit == Edit::group_twice) backward.group = 0;
   if (edit == Edit::partial_through_reentrant) backward.wrt = {plan.leaf};
   backward.retain = keeps_graph;

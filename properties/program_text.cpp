@@ -65,6 +65,10 @@ class ProgramText {
         write_region(*region, depth);
         write_body(at + 1, region->end, depth + 1);
         at = region->end;
+      } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
+        write_wrapper(*wrapper, depth);
+        write_body(at + 1, wrapper->end, depth + 1);
+        at = wrapper->end;
       } else if (const auto* effect = std::get_if<SideEffect>(&statement)) {
         line(depth, "effect " + effect->name);
       } else if (const auto* raise = std::get_if<Raise>(&statement)) {
@@ -93,6 +97,15 @@ class ProgramText {
       text += fmt::format(", in a container: {}", names(region.captured));
     if (!region.early_stop) text += ", no early stop";
     line(depth, text + ":");
+  }
+
+  void write_wrapper(const WrapperBegin& wrapper, std::size_t depth) {
+    std::vector<std::string> inputs;
+    for (const WrapperBegin::Input& input : wrapper.inputs)
+      inputs.push_back(fmt::format("{} {}", input.path, name(input.value)));
+    line(depth,
+         fmt::format("excluded {}({}) returns {}{}:", wrapper.name, fmt::join(inputs, ", "),
+                     names(wrapper.outputs), wrapper.save_output ? "" : ", save_output false"));
   }
 
   void write_op(const OpStatement& op, std::size_t depth) {

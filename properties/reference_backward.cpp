@@ -26,8 +26,12 @@ std::vector<ValueId> roots_of(const Program& program) {
 class BackwardWalk {
  public:
   BackwardWalk(const ReferenceForward& forward, const ReferenceGraph& graph, std::int64_t live,
-               ReferenceBackward& made)
-      : forward_(&forward), program_(forward.program_), graph_(&graph), made_(&made) {
+               bool retain, ReferenceBackward& made)
+      : forward_(&forward),
+        program_(forward.program_),
+        graph_(&graph),
+        retain_(retain),
+        made_(&made) {
     live_.add(live);
   }
 
@@ -126,7 +130,7 @@ class BackwardWalk {
           &edge, passes_on ? shared(*arrived_[at][0]) : new_gradient(bytes_of(inputs_of(node)[i])));
     }
     if (op != nullptr && node.frame != no_frame) release_slots(node, *op);
-    if (op != nullptr && node.excluded_in != no_frame) {
+    if (op != nullptr && node.excluded_in != no_frame && !retain_) {
       each_slot(node, *op, [&](ValueId saved) { release(node.excluded_in, saved); });
     }
     for (const auto& [edge, gradient] : made)
@@ -154,7 +158,10 @@ class BackwardWalk {
       hold(frame, packed);
     for (const ReferenceGraph::Node& node : graph_->nodes()) {
       if (!node.is_reached || node.excluded_in != frame) continue;
-      each_slot(node, *op_of(node), [&](ValueId saved) { hold(frame, saved); });
+      each_slot(node, *op_of(node), [&](ValueId saved) {
+        hold(frame, saved);
+        if (retain_) leave(frame, saved);
+      });
     }
     for (const ValueId argument : replay.fetched)
       release(replay.outer, argument);
@@ -165,6 +172,13 @@ class BackwardWalk {
     const std::size_t maker = maker_of(frame, buffer);
     if (maker == no_frame) return;
     if (slots_on_[{maker, buffer.index()}]++ == 0) grow(program_->buffers[buffer].bytes);
+  }
+  /// The slot is still full when the task is over.
+  void leave(std::size_t frame, ValueId filled) {
+    const BufferId buffer = value(filled).buffer;
+    const std::size_t maker = maker_of(frame, buffer);
+    if (maker == no_frame || !left_.insert({maker, buffer.index()}).second) return;
+    made_->left_bytes = saturated_sum(made_->left_bytes, program_->buffers[buffer].bytes);
   }
   /// What the op of an excluded region saved and did not keep.
   template <typename Visit>
@@ -209,7 +223,8 @@ class BackwardWalk {
         std::max(made_->peak_bytes, saturated_sum(live_.count(), replay.peak_bytes));
     const ReferenceGraph inside(*program_, forward_->rules_, forward_->wrappers_,
                                 node.statement + 1, region.end, region.outputs);
-    BackwardWalk inner(*forward_, inside, saturated_sum(live_.count(), replay.kept_bytes), *made_);
+    BackwardWalk inner(*forward_, inside, saturated_sum(live_.count(), replay.kept_bytes), retain_,
+                       *made_);
     inner.arguments_ = &region.inputs;
     inner.run({});
   }
@@ -228,6 +243,7 @@ class BackwardWalk {
   const Program* program_;
   const ReferenceGraph* graph_;
   ByteTotal live_;
+  bool retain_;
   ReferenceBackward* made_;
   std::vector<std::vector<Gradient>> arrived_;  // by node and output
   std::vector<Storage> storages_;
@@ -238,6 +254,7 @@ class BackwardWalk {
   std::map<std::uint32_t, Gradient> captured_;
   // Frame and buffer → how many filled slots lie on it.
   std::map<std::pair<std::size_t, std::uint32_t>, std::uint32_t> slots_on_;
+  std::set<std::pair<std::size_t, std::uint32_t>> left_;  // of those, what stays
 };
 
 ReferenceForward::ReferenceForward(const Program& program, const ReferenceRules& rules)
@@ -333,13 +350,14 @@ void ReferenceForward::find_resident() {
   }
 }
 
-const ReferenceBackward& ReferenceForward::backward(const std::vector<ValueId>& leaves) const {
+const ReferenceBackward& ReferenceForward::backward(const std::vector<ValueId>& leaves,
+                                                    bool retain) const {
   std::vector<std::uint32_t> key;
   key.reserve(leaves.size());
   for (const ValueId leaf : leaves)
     key.push_back(leaf.index());
-  const auto [found, is_new] = backwards_.try_emplace(key);
-  if (is_new) BackwardWalk(*this, graph_, 0, found->second).run(leaves);
+  const auto [found, is_new] = backwards_.try_emplace({retain, key});
+  if (is_new) BackwardWalk(*this, graph_, 0, retain, found->second).run(leaves);
   return found->second;
 }
 

@@ -16,6 +16,7 @@ namespace remat {
 struct ReferenceBackward {
   std::vector<std::size_t> ran;  // statements, once for each time
   std::int64_t peak_bytes = 0;
+  std::int64_t left_bytes = 0;  // what replays brought to excluded regions, and the graph keeps
 };
 
 /// The forward of a legal program under a protocol, and its backwards, as protocols.md §2 has them.
@@ -27,8 +28,9 @@ class ReferenceForward {
   std::int64_t peak_bytes() const { return walk_.peak_bytes; }
   /// R: what is alive once the forward is over.
   std::int64_t resident_bytes() const { return resident_; }
-  /// The backward that asks for these leaves; all where none is named.
-  const ReferenceBackward& backward(const std::vector<ValueId>& leaves) const;
+  /// The backward that asks for these leaves; all where none is named. One that retains the graph
+  /// lets excluded regions keep what a replay brought them.
+  const ReferenceBackward& backward(const std::vector<ValueId>& leaves, bool retain) const;
   /// More than all gradients, replays and what they refill can need together.
   std::int64_t bytes_of_all_gradients() const;
 
@@ -57,7 +59,8 @@ class ReferenceForward {
   ReferenceWalk walk_;
   std::map<std::size_t, Replay> replays_;  // by the region's begin
   std::int64_t resident_ = 0;
-  mutable std::map<std::vector<std::uint32_t>, ReferenceBackward> backwards_;  // by leaves
+  // By retain and leaves.
+  mutable std::map<std::pair<bool, std::vector<std::uint32_t>>, ReferenceBackward> backwards_;
 };
 
 }  // namespace remat

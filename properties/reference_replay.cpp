@@ -129,14 +129,26 @@ class Walker {
       inside.is_excluded = true;
       if (!run(at + 1, wrapper.end, inside)) return false;
       for (const ValueId output : wrapper.outputs) {
-        if (!wrapper.save_output) break;
+        if (!wrapper.save_output && rules_->rederives) break;
         keep(output);
         walk_.kept_by_frame.emplace_back(call->frame, output);
       }
     }
+    if (stretch_.is_replay && in_own_frame(state)) keep_slots(at, wrapper.end);
     for (const bool has_boundary : call->has_boundary)
       if (has_boundary && pack(*program_->trigger, state)) return false;
     return true;
+  }
+
+  /// What a replay brings to the slots of a call stays.
+  void keep_slots(std::size_t begin, std::size_t end) {
+    const std::vector<Statement>& statements = program_->forwards.front().statements;
+    for (std::size_t at = begin; at < end; ++at) {
+      const auto* op = std::get_if<OpStatement>(&statements[at]);
+      if (op == nullptr) continue;
+      for (std::size_t i = 0; i < op->saves.size(); ++i)
+        if (wrappers_->is_slot(at, i)) keep(op->saves[i].value);
+    }
   }
 
   bool run_region(std::size_t at, const RegionBegin& region, const State& state) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "properties/reference_graph.hpp"
 
@@ -47,9 +48,11 @@ class WrapperWalk {
 
   void run_region(std::size_t at, const RegionBegin& region, std::size_t frame, bool grad) {
     if (frame != at) return run(at + 1, region.end, frame, grad);
-    const std::set<std::uint32_t> outer = std::exchange(save_outputs_, {});
+    const auto buffers = std::exchange(save_buffers_, {});
+    const auto values = std::exchange(save_values_, {});
     run(at + 1, region.end, frame, grad);
-    save_outputs_ = outer;
+    save_buffers_ = buffers;
+    save_values_ = values;
   }
 
   void run_op(std::size_t at, const OpStatement& op, bool grad) {
@@ -57,6 +60,8 @@ class WrapperWalk {
       if (op.saves[i].after_op) continue;
       note_save(at, i, op.saves[i].value);
     }
+    for (const ValueId output : op.outputs)
+      if (grad && op.makes_node) has_node_.insert(output.index());
     if (op.writes) ++writes_[value(*op.writes).buffer.index()];
     for (std::size_t i = 0; i < op.saves.size() && grad && op.makes_node; ++i) {
       if (op.saves[i].after_op) note_save(at, i, op.saves[i].value);
@@ -106,12 +111,11 @@ class WrapperWalk {
     inputs_.clear();
     for (const WrapperBegin::Input& input : wrapper.inputs) {
       const std::uint32_t buffer = value(input.value).buffer.index();
-      inputs_.push_back({input.value, writes_[buffer], save_outputs_.count(buffer) != 0});
+      inputs_.push_back(
+          {input.value, writes_[buffer],
+           save_buffers_.count(buffer) != 0 || save_values_.count(input.value.index()) != 0});
     }
-    const auto requires_grad = [&](ValueId output) {
-      return value(output).requires_grad &&
-             program_->buffers[value(output).buffer].role == BufferRole::none;
-    };
+    const auto requires_grad = [&](ValueId output) { return value(output).requires_grad; };
     returns_grad_ =
         grad && std::any_of(wrapper.outputs.begin(), wrapper.outputs.end(), requires_grad);
     call_ = &made;
@@ -119,8 +123,15 @@ class WrapperWalk {
     call_ = nullptr;
     for (const ValueId output : wrapper.outputs) {
       made.leaves.push_back({output});
-      made.has_boundary.push_back(made.n_slots > 0 && requires_grad(output));
-      save_outputs_.insert(value(output).buffer.index());
+      made.has_boundary.push_back(made.n_slots > 0 && requires_grad(output) &&
+                                  has_node_.count(output.index()) != 0);
+      save_values_.insert(output.index());
+      const BufferId buffer = value(output).buffer;
+      const auto lies_there = [&](const WrapperBegin::Input& input) {
+        return value(input.value).buffer == buffer;
+      };
+      if (std::none_of(wrapper.inputs.begin(), wrapper.inputs.end(), lies_there))
+        save_buffers_.insert(buffer.index());
     }
   }
 
@@ -133,8 +144,10 @@ class WrapperWalk {
   const Program* program_;
   const ReferenceRules* rules_;
   ReferenceWrappers* found_;
-  std::vector<std::size_t> writes_;       // by buffer
-  std::set<std::uint32_t> save_outputs_;  // buffers, of the frame
+  std::vector<std::size_t> writes_;   // by buffer
+  std::set<std::uint32_t> has_node_;  // values that an op with a node made
+  std::set<std::uint32_t> save_values_;
+  std::set<std::uint32_t> save_buffers_;  // buffers, of the frame
   ReferenceWrapper* call_ = nullptr;      // whose body is gone through
   std::vector<Input> inputs_;
   bool returns_grad_ = false;

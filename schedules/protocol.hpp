@@ -88,6 +88,7 @@ struct ExclusionRules {
 
   bool excludes = false;         // otherwise the body is code like any other, run again in a replay
   bool nests = false;            // an excluded region within another is no error
+  bool drops_outputs = false;    // where the program says so, a replay gets placeholders
   bool rederives = false;        // saved inputs that a replay makes again are not kept
   bool knows_by_storage = true;  // where a tensor came from; otherwise by the tensor object
   bool compares_layouts = true;  // what fills a slot with what forward packed

@@ -68,7 +68,8 @@ struct InputSlot {
 /// What one forward call of an excluded region left for the replay.
 struct WrapperEntry {
   std::int64_t call = 0;
-  std::vector<Tensor> outputs;  // as many as leaves; none where nobody kept them
+  std::size_t n_leaves = 0;     // of what it returned
+  std::vector<Tensor> outputs;  // as many; none where nobody kept them
   std::vector<std::uint32_t> versions;
   std::vector<NodeRef> nodes;      // of the outputs, where the entry holds on to them
   std::vector<bool> has_boundary;  // by leaf
@@ -111,9 +112,10 @@ struct CheckpointFrame {
   std::map<std::string, WrapperCalls, std::less<>> wrappers;  // by name
   std::vector<InputSlot> input_slots;
   std::int64_t n_input_slots_alive = 0;
-  // What came out of excluded regions: storages by their numbers, or tensor objects.
-  IdSet save_outputs;
-  FlatMap<UnkeptOutput> unkept;  // by storage number
+  // What came out of excluded regions: tensor objects, and storages that their bodies made.
+  IdSet save_objects;
+  IdSet save_storages;
+  FlatMap<UnkeptOutput> unkept;  // by tensor object
 
   /// Nobody can ask for anything of it any more.
   bool is_over() const { return forward_done && n_alive == 0 && n_input_slots_alive == 0; }

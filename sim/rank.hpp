@@ -231,7 +231,7 @@ class Rank : private SlotOwner {
   Flow leave_excluded(Walk& walk, WrapperCall& call);
   Flow put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry);
   bool wants_boundary(Walk& walk, std::size_t leaf, ValueId output) const;
-  std::int64_t origin_key(const Tensor& tensor) const;
+  bool is_save_output(const CheckpointFrame& frame, const Tensor& tensor) const;
   void note_outputs(Walk& walk, const WrapperCall& call);
   ShownCall shown_call(const CheckpointFrame& frame, const WrapperBegin& wrapper,
                        std::int64_t call) const;
@@ -240,12 +240,14 @@ class Rank : private SlotOwner {
   Flow refuse_unkept(Walk& walk, std::string_view reader, ValueId value);
   Flow refuse_unkept_inputs(Walk& walk, const OpStatement& op);
   Flow refuse_unkept_outputs(Walk& walk, const CheckpointFrame& frame, const RegionBegin& region);
+  bool keeps_outputs(const WrapperBegin& wrapper) const;
   Tensor trigger();
 
   // rank_skip.cpp
   Flow skip_wrapper(Walk& walk, const WrapperBegin& wrapper);
-  Flow fill_slots(Walk& walk, const WrapperEntry& entry, std::int64_t call);
-  Flow fill(Walk& walk, InputSlot& slot, std::int64_t call);
+  Flow fill_slots(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
+                  std::int64_t call);
+  Flow fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, std::int64_t call);
   Flow serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& entry,
                      std::int64_t call);
   Flow repeat_boundaries(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,

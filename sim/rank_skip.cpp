@@ -28,7 +28,7 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
     if (require_defined(walk, {input.value}) != Flow::done) break;
     inputs.push_back({shown(tensor_of(walk, input.value, walk.owner)), input.path, {}});
   }
-  log_->wrapper_enter(shown_as, true, wrapper.save_output, inputs);
+  log_->wrapper_enter(shown_as, true, keeps_outputs(wrapper), inputs);
   std::int64_t n_boundaries = 0;
   const auto leave = [&](Flow flow) {
     Few<std::int64_t> ids;
@@ -45,7 +45,7 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
   };
   if (error_) {
     // The argument has no value in this run of the region: its place leads nowhere.
-    error_->code = "E-PATH";
+    if (exclusion_rules_.rederives) error_->code = "E-PATH";
     error_->message =
         fmt::format("{}: input {} is not a tensor in the replay", described(frame, wrapper, call),
                     wrapper.inputs[inputs.size()].path);
@@ -63,9 +63,9 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
   Few<std::int64_t> served;
   for (const Tensor& output : entry.outputs)
     served.push_back(output.id);
-  log_->cache_pop(shown_as, entry.call, std::ssize(wrapper.outputs), wrapper.save_output,
-                  span_of(served), std::ssize(calls.entries));
-  Flow flow = fill_slots(walk, entry, call);
+  log_->cache_pop(shown_as, entry.call, static_cast<std::int64_t>(entry.n_leaves),
+                  keeps_outputs(wrapper), span_of(served), std::ssize(calls.entries));
+  Flow flow = fill_slots(walk, wrapper, entry, call);
   if (flow == Flow::done) flow = serve_outputs(walk, wrapper, entry, call);
   if (flow == Flow::done && exclusion_rules_.restores_generator &&
       rng_position_ != entry.rng_after) {
@@ -76,20 +76,31 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
   return leave(flow);
 }
 
-Flow Rank::fill_slots(Walk& walk, const WrapperEntry& entry, std::int64_t call) {
+Flow Rank::fill_slots(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
+                      std::int64_t call) {
   for (const std::uint32_t index : entry.slots) {
     InputSlot& slot = frames_[walk.frame]->input_slots[index];
-    if (const Flow flow = fill(walk, slot, call); flow != Flow::done) return flow;
+    if (const Flow flow = fill(walk, wrapper, slot, call); flow != Flow::done) return flow;
   }
   return Flow::done;
 }
 
-Flow Rank::fill(Walk& walk, InputSlot& slot, std::int64_t call) {
+/// The slot gets what the replay's call has at the path that forward's tensor came in by.
+Flow Rank::fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, std::int64_t call) {
   CheckpointFrame& frame = *frames_[walk.frame];
-  const WrapperBegin::Input& input = slot.wrapper->inputs[slot.input];
+  const WrapperBegin::Input& packed_from = slot.wrapper->inputs[slot.input];
+  const auto found = std::find_if(
+      wrapper.inputs.begin(), wrapper.inputs.end(),
+      [&](const WrapperBegin::Input& input) { return input.path == packed_from.path; });
+  if (found == wrapper.inputs.end()) {
+    return fail("E-PATH", "builtins.RuntimeError",
+                fmt::format("{}: input {} is not there in the replay",
+                            described(frame, wrapper, call), packed_from.path));
+  }
+  const WrapperBegin::Input& input = *found;
   const Tensor from = tensor_of(walk, input.value, walk.owner);
   const std::uint32_t storage = from.hold.storage();
-  const TensorLayout& expected = value_of(input.value).layout;
+  const TensorLayout& expected = value_of(packed_from.value).layout;
   const TensorLayout& layout = value_of(from.value).layout;
   const bool same_layout = layout.dtype == expected.dtype && layout.shape == expected.shape &&
                            layout.stride == expected.stride;
@@ -129,11 +140,18 @@ Flow Rank::fill(Walk& walk, InputSlot& slot, std::int64_t call) {
 Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& entry,
                          std::int64_t call) {
   CheckpointFrame& frame = *frames_[walk.frame];
-  if (!wrapper.save_output && !wrapper.outputs.empty()) {
-    const Tensor stands_in = leaf(*program_->placeholder, OwnerClass::input);
+  if (entry.n_leaves != wrapper.outputs.size()) {
+    return fail(
+        "E-USER", "builtins.ValueError",
+        fmt::format("{} is served {} tensors, where its code takes {}",
+                    described(frame, wrapper, call), entry.n_leaves, wrapper.outputs.size()));
+  }
+  if (!keeps_outputs(wrapper) && !wrapper.outputs.empty()) {
+    Tensor stands_in = leaf(*program_->placeholder, OwnerClass::input);
+    stands_in.id = next_tensor_++;  // one storage for all, and an identity for each call
     log_->placeholder(shown_call(frame, wrapper, call), std::ssize(wrapper.outputs),
                       shown(stands_in));
-    frame.unkept[ledger_.number(stands_in.hold.storage())] = {&wrapper, call, 0};
+    frame.unkept[stands_in.id] = {&wrapper, call, 0};
     for (const ValueId output : wrapper.outputs)
       walk.variables.set(output, {stands_in.shared_as(walk.owner), {}, 0, output});
     return Flow::done;

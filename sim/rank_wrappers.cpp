@@ -55,13 +55,20 @@ ShownCall Rank::shown_call(const CheckpointFrame& frame, const WrapperBegin& wra
   return {.frame = frame.number, .wrapper = wrapper.name, .call = call};
 }
 
+/// Where not, a replay gets placeholders for what the wrapper returned.
+bool Rank::keeps_outputs(const WrapperBegin& wrapper) const {
+  return wrapper.save_output || !exclusion_rules_.drops_outputs;
+}
+
 Tensor Rank::trigger() {
   return leaf(*program_->trigger, OwnerClass::input);
 }
 
-/// What a tensor is known by when it comes to where it was made.
-std::int64_t Rank::origin_key(const Tensor& tensor) const {
-  return exclusion_rules_.knows_by_storage ? ledger_.number(tensor.hold.storage()) : tensor.id;
+/// It came out of an excluded region of the frame, or is a view of what one made.
+bool Rank::is_save_output(const CheckpointFrame& frame, const Tensor& tensor) const {
+  return frame.save_objects.contains(tensor.id) ||
+         (exclusion_rules_.knows_by_storage &&
+          frame.save_storages.contains(ledger_.number(tensor.hold.storage())));
 }
 
 Flow Rank::run_excluded(Walk& walk, std::size_t at, const WrapperBegin& wrapper) {
@@ -104,7 +111,7 @@ void Rank::note_inputs(Walk& walk, WrapperCall& call) {
         .address = storage,
         .version = ledger_.version(storage),
         .is_parameter = program_->buffers[value_of(leaf.value).buffer].role == BufferRole::param,
-        .is_save_output = frame.save_outputs.contains(origin_key(tensor)),
+        .is_save_output = is_save_output(frame, tensor),
         .is_duplicate = std::any_of(call.inputs.begin(), call.inputs.end(), is_known)};
     shown_inputs.push_back({.tensor = shown(tensor),
                             .path = leaf.path,
@@ -119,7 +126,7 @@ void Rank::note_inputs(Walk& walk, WrapperCall& call) {
       walk.grad && std::any_of(outputs.begin(), outputs.end(),
                                [&](ValueId output) { return value_of(output).requires_grad; });
   log_->wrapper_enter(shown_call(frame, *call.wrapper, call.number), false,
-                      call.wrapper->save_output, shown_inputs);
+                      keeps_outputs(*call.wrapper), shown_inputs);
 }
 
 InputMatch Rank::match(const WrapperCall& call, std::size_t input, const Tensor& tensor) const {
@@ -219,10 +226,11 @@ Flow Rank::leave_excluded(Walk& walk, WrapperCall& call) {
   WrapperEntry entry;
   entry.call = call.number;
   entry.slots = call.slots;
+  entry.n_leaves = wrapper.outputs.size();
   entry.rng_after = rng_position_;
   Few<ShownTensor> kept;
   for (const ValueId output : wrapper.outputs) {
-    if (!wrapper.save_output) break;
+    if (!keeps_outputs(wrapper)) break;
     const Tensor tensor = tensor_of(walk, output, OwnerClass::excl_output);
     entry.versions.push_back(ledger_.version(tensor.hold.storage()));
     if (exclusion_rules_.keeps_graph_of_outputs) {
@@ -237,7 +245,7 @@ Flow Rank::leave_excluded(Walk& walk, WrapperCall& call) {
   const ShownCall shown_as = shown_call(frame, wrapper, call.number);
   note_outputs(walk, call);
   log_->cache_put(shown_as, std::ssize(wrapper.outputs), std::ssize(call.slots), span_of(kept),
-                  wrapper.save_output);
+                  keeps_outputs(wrapper));
   frame.wrappers[wrapper.name].entries.push_back(std::move(entry));
   Few<std::int64_t> ids;
   for (const ValueId output : wrapper.outputs)
@@ -281,9 +289,15 @@ void Rank::note_outputs(Walk& walk, const WrapperCall& call) {
   CheckpointFrame& frame = *frames_[call.frame];
   for (std::size_t leaf = 0; leaf < call.wrapper->outputs.size(); ++leaf) {
     const Tensor tensor = tensor_of(walk, call.wrapper->outputs[leaf], walk.owner);
-    frame.save_outputs.insert(origin_key(tensor));
-    if (!call.wrapper->save_output)
-      frame.unkept[ledger_.number(tensor.hold.storage())] = {call.wrapper, call.number, leaf};
+    const std::int64_t storage = ledger_.number(tensor.hold.storage());
+    const auto lies_there = [&](const WrapperCall::Input& input) {
+      return input.storage == storage;
+    };
+    frame.save_objects.insert(tensor.id);
+    // A body may return an argument, or a view of one: that is a tensor which a replay makes too.
+    if (std::none_of(call.inputs.begin(), call.inputs.end(), lies_there))
+      frame.save_storages.insert(storage);
+    if (!keeps_outputs(*call.wrapper)) frame.unkept[tensor.id] = {call.wrapper, call.number, leaf};
   }
 }
 
@@ -294,8 +308,7 @@ Flow Rank::refuse_unkept(Walk& walk, std::string_view reader, ValueId value) {
   if (variable == nullptr) return Flow::done;
   const CheckpointFrame& frame = *frames_[walk.frame];
   const Tensor& tensor = variable->tensor;
-  const std::uint32_t storage = tensor.hold.storage();
-  const UnkeptOutput* unkept = frame.unkept.find(ledger_.number(storage));
+  const UnkeptOutput* unkept = frame.unkept.find(tensor.id);
   if (unkept == nullptr) return Flow::done;
   log_->placeholder_read(shown_call(frame, *unkept->wrapper, unkept->call),
                          static_cast<std::int64_t>(unkept->leaf), shown(tensor));

@@ -5,6 +5,7 @@ namespace remat {
 ExclusionRules ExcludeRederiveProtocol::exclusion_rules() const {
   ExclusionRules rules = ExcludeProtocol::exclusion_rules();
   rules.rederives = true;
+  rules.drops_outputs = true;
   return rules;
 }
 

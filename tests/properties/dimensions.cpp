@@ -146,6 +146,33 @@ std::vector<Dimension> dimensions_of_programs() {
        0.2}};
 }
 
+/// How excluded regions show; edits put some where the dimension is off.
+std::vector<Dimension> dimensions_of_excluded_regions() {
+  const auto any_wrapper = [](const GeneratedCase& made,
+                              const std::function<bool(const WrapperBegin&)>& holds) {
+    return made.edit == Edit::none && any<WrapperBegin>(made, holds);
+  };
+  return {
+      {Feature::excluded,
+       [=](const auto& made) { return any_wrapper(made, [](const auto&) { return true; }); }, 0.05},
+      {Feature::chains,
+       [=](const auto& made) {
+         return any_wrapper(made, [](const WrapperBegin& wrapper) { return !wrapper.save_output; });
+       },
+       0.01},
+      {Feature::nested_arguments,
+       [=](const auto& made) {
+         return any_wrapper(made, [](const WrapperBegin& wrapper) {
+           return std::any_of(wrapper.inputs.begin(), wrapper.inputs.end(),
+                              [](const WrapperBegin::Input& input) {
+                                return input.path.starts_with("kwarg") ||
+                                       input.path.find(".k") != std::string::npos;
+                              });
+         });
+       },
+       0.01}};
+}
+
 /// The same of what the training loop does, and of sizes and policies.
 std::vector<Dimension> dimensions_of_the_loop() {
   using Kind = PhaseStep::Kind;
@@ -178,7 +205,7 @@ std::vector<Dimension> dimensions_of_the_loop() {
        [](const auto& made) {
          return any_phase(made, [](const PhaseStep& step) { return step.kind == Kind::dx; });
        },
-       0.1},
+       0.05},
       {Feature::partial,
        [](const auto& made) {
          return made.edit == Edit::none &&
@@ -230,6 +257,8 @@ bool has_hidden_tensor(const GeneratedCase& made) {
 std::vector<Dimension> dimensions() {
   std::vector<Dimension> all = dimensions_of_programs();
   for (Dimension& more : dimensions_of_the_loop())
+    all.push_back(std::move(more));
+  for (Dimension& more : dimensions_of_excluded_regions())
     all.push_back(std::move(more));
   return all;
 }

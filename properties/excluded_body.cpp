@@ -1,0 +1,199 @@
+#include <algorithm>
+#include <utility>
+
+#include "properties/body_generator.hpp"
+
+// Excluded regions in the body of a checkpointed one.
+
+namespace remat {
+namespace {
+
+WrapperBegin::Input leaf_at(ValueId value, const std::string& path) {
+  return {value, path};
+}
+
+}  // namespace
+
+/// A chain of excluded regions: each but the last hands all that it returns to the next, and keeps
+/// none of it.
+void BodyGenerator::write_excluded() {
+  const std::uint64_t n = draws(Feature::chains) ? 2 + tape_->choose(3) : 1;
+  std::vector<ValueId> handed;
+  for (std::uint64_t i = 0; i < n; ++i)
+    handed = write_wrapper(handed, i + 1 == n);
+  for (const ValueId output : handed) {
+    if (std::find(pool_.begin(), pool_.end(), output) == pool_.end()) pool_.push_back(output);
+  }
+}
+
+/// The arguments: what the wrapper before handed on, else what there is to read; sometimes within a
+/// list, a dict or by keyword.
+std::vector<WrapperBegin::Input> BodyGenerator::choose_arguments(
+    const std::vector<ValueId>& handed) {
+  std::vector<WrapperBegin::Input> inputs;
+  std::size_t n_arguments = 1;
+  if (handed.size() > 1) {
+    for (std::size_t i = 0; i < handed.size(); ++i)
+      inputs.push_back(leaf_at(handed[i], "arg0[" + std::to_string(i) + "]"));
+  } else {
+    inputs.push_back(leaf_at(handed.empty() ? pick() : handed[0], "arg0"));
+  }
+  for (std::uint64_t more = tape_->choose(3); more > 0; --more) {
+    const ValueId value = pick_or_param();
+    const std::uint64_t form = draws(Feature::nested_arguments) ? tape_->choose(3) : 3;
+    const std::string number = std::to_string(form == 2 ? more : n_arguments++);
+    inputs.push_back(leaf_at(value, form == 0   ? "arg" + number + "[0]"
+                                    : form == 1 ? "arg" + number + ".k[0]"
+                                    : form == 2 ? "kwarg.k" + number
+                                                : "arg" + number));
+  }
+  std::stable_partition(inputs.begin(), inputs.end(), [](const WrapperBegin::Input& input) {
+    return input.path.starts_with("arg");
+  });
+  return inputs;
+}
+
+std::string BodyGenerator::wrapper_name() {
+  const bool again = n_wrappers_ > 0 && draws(Feature::sharing);
+  return "e" + std::to_string(again ? n_wrappers_ - 1 : n_wrappers_++);
+}
+
+std::vector<ValueId> BodyGenerator::write_wrapper(const std::vector<ValueId>& handed,
+                                                  bool save_output) {
+  const std::vector<WrapperBegin::Input> inputs = choose_arguments(handed);
+  WrapperBegin wrapper;
+  wrapper.name = wrapper_name();
+  wrapper.save_output = save_output;
+  const std::size_t begin = builder_->begin_wrapper(std::move(wrapper));
+  std::vector<ValueId> inside;
+  for (const WrapperBegin::Input& input : inputs) {
+    const BufferId buffer = builder_->value(input.value).buffer;
+    const bool is_param = builder_->program().buffers[buffer].role == BufferRole::param;
+    if (!is_param && builder_->value(input.value).requires_grad) inside.push_back(input.value);
+  }
+  std::reverse(inside.begin(), inside.end());  // the first argument is what makes a chain
+  const ExcludedScope scope = enter_excluded(std::move(inside));
+  write_op(choose_first_op(), {pick()}, 1, false);
+  const std::size_t n_arguments = region_floor_;
+  for (std::size_t at = tape_->position(); tape_->more(1); at = tape_->position()) {
+    write_statement(2);
+    tape_->end_span(at);
+  }
+  std::vector<ValueId> outputs;
+  const auto returns = [&](ValueId value) { outputs.push_back(builder_->since_write(value)); };
+  if (pool_.size() > n_arguments + 1 && draws(Feature::many_outputs)) returns(pool_[n_arguments]);
+  returns(pool_.back());
+  if (draws(Feature::many_outputs)) returns(pool_.back());  // the same tensor twice
+  leave_excluded(scope, begin, inputs, outputs);
+  return outputs;
+}
+
+/// Inside, only the arguments and parameters are there to be read.
+BodyGenerator::ExcludedScope BodyGenerator::enter_excluded(std::vector<ValueId> arguments) {
+  ExcludedScope scope;
+  scope.outer_floor = std::exchange(region_floor_, arguments.size());
+  scope.outer_buffer_floor = std::exchange(buffer_floor_, builder_->program().buffers.size());
+  scope.pool = std::exchange(pool_, std::move(arguments));
+  is_excluded_ = true;
+  return scope;
+}
+
+void BodyGenerator::leave_excluded(const ExcludedScope& scope, std::size_t begin,
+                                   const std::vector<WrapperBegin::Input>& inputs,
+                                   const std::vector<ValueId>& outputs) {
+  is_excluded_ = false;
+  region_floor_ = scope.outer_floor;
+  buffer_floor_ = scope.outer_buffer_floor;
+  pool_ = scope.pool;
+  refresh_pool();
+  for (const WrapperBegin::Input& input : inputs)
+    fixed_.insert(builder_->value(input.value).buffer.index());
+  for (const ValueId output : outputs)
+    fixed_.insert(builder_->value(output).buffer.index());
+  builder_->end_wrapper(begin, inputs, outputs);
+}
+
+/// An excluded region of one op, which saves its only argument; the op's output.
+ValueId BodyGenerator::write_small_wrapper(ValueId argument, bool save_output) {
+  WrapperBegin wrapper;
+  wrapper.name = "s" + std::to_string(n_small_wrappers_++);
+  wrapper.save_output = save_output;
+  const std::size_t begin = builder_->begin_wrapper(std::move(wrapper));
+  const ExcludedScope scope = enter_excluded({argument});
+  const ValueId output = write_op("sin", {argument}, 1, false);
+  leave_excluded(scope, begin, {leaf_at(argument, "arg0")}, {output});
+  pool_.push_back(output);
+  return output;
+}
+
+/// What a negative edit makes of an excluded region.
+void BodyGenerator::write_excluded_edit() {
+  const ValueId last = builder_->since_write(pool_.back());
+  switch (made_->edit) {
+    case Edit::excluded_twice:
+      write_small_wrapper(last, true);
+      write_op("tanh", {pool_.back()});
+      return;
+    case Edit::excluded_in_excluded: {
+      WrapperBegin wrapper;
+      wrapper.name = "s" + std::to_string(n_small_wrappers_++);
+      const std::size_t begin = builder_->begin_wrapper(std::move(wrapper));
+      const ExcludedScope scope = enter_excluded({last});
+      const ValueId inner = write_small_wrapper(last, true);
+      leave_excluded(scope, begin, {leaf_at(last, "arg0")}, {inner});
+      pool_.push_back(inner);
+      return;
+    }
+    case Edit::unkept_output_read:
+      write_small_wrapper(last, false);
+      write_op("tanh", {pool_.back()});
+      return;
+    case Edit::rederived_input_written:
+    case Edit::served_output_written: {
+      const ValueId argument = write_op("neg", {last}, 1, false);
+      const ValueId output = write_small_wrapper(argument, true);
+      // Past the write, which leaves no history; its save makes a replay come this far.
+      write_op("tanh", {output}, 1, false);
+      const std::size_t begin = builder_->begin_no_grad();
+      builder_->in_place(
+          {&op_kind_named("scale"), {has(Edit::served_output_written) ? output : argument}});
+      builder_->end_no_grad(begin);
+      refresh_pool();
+      return;
+    }
+    case Edit::excluded_input_missing: {
+      const std::size_t begin = builder_->begin_branch(false);
+      const ValueId made = builder_->op({&op_kind_named("neg"), {last}}, {{prime_layout()}})[0];
+      builder_->end_branch(begin);
+      write_small_wrapper(made, true);
+      return;
+    }
+    case Edit::excluded_input_reshaped:
+      write_bound("neg", "neg", false);
+      write_small_wrapper(pool_.back(), true);
+      return;
+    case Edit::fewer_excluded_calls: {
+      const std::size_t begin = builder_->begin_branch(false);
+      write_small_wrapper(last, true);
+      builder_->end_branch(begin);
+      pool_.pop_back();
+      write_op("tanh", {last});
+      return;
+    }
+    case Edit::output_escapes: {
+      WrapperBegin wrapper;
+      wrapper.name = "s" + std::to_string(n_small_wrappers_++);
+      const std::size_t begin = builder_->begin_wrapper(std::move(wrapper));
+      const ExcludedScope scope = enter_excluded({last});
+      const ValueId output = write_op("sin", {last}, 1, false);
+      escaped_ = write_op("cos", {last}, 1, false);
+      leave_excluded(scope, begin, {leaf_at(last, "arg0")}, {output});
+      pool_.push_back(output);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+}  // namespace remat
