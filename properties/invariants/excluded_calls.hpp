@@ -77,7 +77,7 @@ class ExcludedCalls {
 
   /// The forward call that an open one is, or goes over.
   const ForwardCall* forward(const OpenCall& call) const;
-  const ForwardCall* forward(std::int64_t frame, NameId wrapper, std::size_t place) const;
+  const ForwardCall* forward(std::int64_t frame, NameId name, std::size_t place) const;
   AskedEntry asked(const EventView& event, std::int64_t frame, std::int64_t scope) const;
   /// Some cache_put was seen.
   bool entries_are_recorded() const { return entries_are_recorded_; }

@@ -33,8 +33,10 @@ void ExcludedVersions::observe_fill(const EventView& event, const Facts& facts, 
 
 void ExcludedVersions::compare(const EventView& event, const Facts& facts, const Slot& slot,
                                std::int64_t at_pack, std::int64_t at_fill, Report& report) {
+  if (at_pack == at_fill) return;
   // R1: another value than forward's was told, and has its own count of writes.
-  if (at_pack == at_fill || report.found_since("saved_lists_match", event.seq())) return;
+  const std::int64_t since = facts.in_replay() ? facts.replay()->begin_seq : event.seq();
+  if (report.found_since("saved_lists_match", since)) return;
   told_.insert(slot);
   std::vector<std::int64_t> proof = {slot.packed_seq, event.seq()};
   for (const auto& storage :

@@ -35,8 +35,8 @@ std::string read_in_replay(const std::string& event) {
 
 TEST_CASE("boundaries_match finds nothing in an excluded region that is replayed as it ran",
           "[invariants][boundaries_match]") {
-  CHECK(checked(sound).findings == Findings{});
-  CHECK(checked(without_output).findings == Findings{});
+  CHECK(checked(sound).findings == no_findings);
+  CHECK(checked(without_output).findings == no_findings);
 }
 
 TEST_CASE("boundaries_match says what it needs", "[invariants][boundaries_match]") {
@@ -81,7 +81,7 @@ TEST_CASE("boundaries_match compares the leaves that pass a boundary, where the 
     for (const char* how : {R"("ended_by":"_StopRecomputationError","outputs")",
                             R"("ended_by":"RuntimeError","outputs")", R"("outputs")"}) {
       CHECK(checked(excluded_forward + with(one_less, R"("ended_by":"return","outputs")", how))
-                .findings == Findings{});
+                .findings == no_findings);
     }
   }
   SECTION("whether a leaf requires grad is not judged, nor the order") {
@@ -92,7 +92,7 @@ TEST_CASE("boundaries_match compares the leaves that pass a boundary, where the 
                   with(excluded_replay, R"("leaf":0,"exec":"replay","input":2})",
                        R"("leaf":1,"requires_grad":false}
       {"kind":"boundary","phase":"replay","frame":1,"wrapper":"w","call":0,"leaf":0})"))
-              .findings == Findings{});
+              .findings == no_findings);
   }
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("boundaries_match compares calls by their order where no entries are r
           "[invariants][boundaries_match]") {
   const std::string forward = without_line(excluded_forward, R"("kind":"cache_put")");
   const std::string replay = without_line(excluded_replay, R"("kind":"cache_pop")");
-  CHECK(checked(forward + replay).findings == Findings{});
+  CHECK(checked(forward + replay).findings == no_findings);
   CHECK(checked(forward + without_line(replay, R"("kind":"boundary")")).findings ==
         Findings{{"boundaries_match",
                   15,
@@ -146,11 +146,11 @@ TEST_CASE("boundaries_match counts the tensors that a call gets, not their paths
   SECTION("a placeholder is flat where forward had a container") {
     CHECK(checked(excluded_forward + with(excluded_replay, inputs,
                                           R"("inputs":[{"t":11,"s":11,"path":"arg0.items[0]"}])"))
-              .findings == Findings{});
+              .findings == no_findings);
   }
   SECTION("the field is not recorded") {
     CHECK(checked(excluded_forward + with(excluded_replay, "," + inputs, "")).findings ==
-          Findings{});
+          no_findings);
   }
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("boundaries_match leaves views and excluded regions to handle placehol
         checked(
             read_in_replay(
                 R"({"kind":"op","phase":"replay","unit":"A","name":"view","inputs":[14],"outputs":[{"t":16,"s":13}]})"))
-            .findings == Findings{});
+            .findings == no_findings);
   }
   SECTION("another wrapper gets it") {
     CHECK(
@@ -252,20 +252,20 @@ TEST_CASE("boundaries_match leaves views and excluded regions to handle placehol
             read_in_replay(
                 R"({"kind":"wrapper_enter","phase":"replay","frame":1,"wrapper":"v","call":0,"exec":"replay","skipped":true,"inputs":[{"t":14,"s":13,"path":"arg0"}]}
       {"kind":"wrapper_exit","phase":"replay","frame":1,"wrapper":"v","call":0,"exec":"replay","ended_by":"return","outputs":[14]})"))
-            .findings == Findings{});
+            .findings == no_findings);
   }
   SECTION("what a hook does with it") {
     CHECK(
         checked(
             read_in_replay(
                 R"({"kind":"op","phase":"replay","unit":"A","name":"clone","internal":"repack","inputs":[14],"outputs":[{"t":15,"s":15}]})"))
-            .findings == Findings{});
+            .findings == no_findings);
   }
   SECTION("the storage lives again as something else") {
     CHECK(checked(read_in_replay(R"({"kind":"storage_free","storage":13}
       {"kind":"op","phase":"replay","unit":"A","name":"cos","inputs":[],"internal":"pack","outputs":[{"t":15,"s":13}]}
       {"kind":"op","phase":"replay","unit":"A","name":"item","inputs":[15],"outputs":[]})"))
-              .findings == Findings{});
+              .findings == no_findings);
   }
   SECTION("the output was kept") {
     CHECK(
@@ -274,7 +274,7 @@ TEST_CASE("boundaries_match leaves views and excluded regions to handle placehol
                 sound, R"(  {"kind":"unit_end","phase":"replay")",
                 R"({"kind":"op","phase":"replay","unit":"A","name":"item","inputs":[2],"outputs":[]}
   {"kind":"unit_end","phase":"replay")"))
-            .findings == Findings{});
+            .findings == no_findings);
   }
 }
 
@@ -314,7 +314,7 @@ TEST_CASE("boundaries_match names a slot that is filled from a placeholder",
         filled(
             R"({"kind":"pack","phase":"forward","unit":"A","inv":0,"frame":1,"idx":1,"slot":"A.1","held":"placeholder","role":"checkpointed","boundary":true})",
             R"({"kind":"repack","phase":"replay","frame":1,"idx":1,"gid":["session","g"],"boundary":true,"tensor":{"t":14,"s":13}})")
-            .findings == Findings{});
+            .findings == no_findings);
   }
 }
 
@@ -351,7 +351,7 @@ TEST_CASE("boundaries_match knows placeholders of torch_remat", "[invariants][bo
   CHECK(checked(made +
                 R"(
     {"kind":"op","phase":"replay","name":"view","inputs":[1],"outputs":[{"t":2,"s":1}]})")
-            .findings == Findings{});
+            .findings == no_findings);
   CHECK(checked(made +
                 R"(
     {"kind":"op","phase":"replay","name":"sum","inputs":[1],"outputs":[{"t":2,"s":2}]})")

@@ -27,7 +27,7 @@ std::string body_drew(const std::string& text) {
 
 TEST_CASE("rng_position names a draw behind a skipped body that drew",
           "[invariants][rng_position]") {
-  CHECK(checked(draws_behind).findings == Findings{});
+  CHECK(checked(draws_behind).findings == no_findings);
   CHECK(checked(body_drew(draws_behind)).findings ==
         Findings{{"rng_position",
                   20,
@@ -41,7 +41,7 @@ TEST_CASE("rng_position finds nothing where no draw follows a skipped body that 
           "[invariants][rng_position]") {
   SECTION("nothing follows") {
     CHECK(checked(body_drew(excluded_forward + excluded_replay + excluded_reads)).findings ==
-          Findings{});
+          no_findings);
   }
   SECTION("what follows does not draw") {
     const std::string other = body_drew(draws_behind);
@@ -49,15 +49,15 @@ TEST_CASE("rng_position finds nothing where no draw follows a skipped body that 
                             R"("forward","unit":"A","name":"relu")"),
                        R"("replay","unit":"A","name":"bernoulli_")",
                        R"("replay","unit":"A","name":"relu")"))
-              .findings == Findings{});
+              .findings == no_findings);
   }
   SECTION("what draws is a hook's, or behind the replay") {
     CHECK(checked(with(body_drew(draws_behind), R"("replay","unit":"A","name":"bernoulli_")",
                        R"("replay","unit":"A","internal":"repack","name":"bernoulli_")"))
-              .findings == Findings{});
+              .findings == no_findings);
     CHECK(checked(body_drew(excluded_forward + excluded_replay) +
                   R"({"kind":"op","phase":"backward","name":"rand_like","inputs":[],"outputs":[]})")
-              .findings == Findings{});
+              .findings == no_findings);
   }
   SECTION("another call comes between, and leaves the generator as in forward") {
     const std::string enter =
@@ -76,13 +76,13 @@ TEST_CASE("rng_position finds nothing where no draw follows a skipped body that 
         R"({"kind":"op","phase":"replay","unit":"A","name":"bernoulli_")";
     CHECK(checked(with(with(body_drew(draws_behind), forward_draw, call("forward", "false")),
                        replay_draw, call("replay", "true")))
-              .findings == Findings{});
+              .findings == no_findings);
   }
   SECTION("the state is not recorded") {
     CHECK(checked(with(draws_behind,
                        R"("exec":"replay","ended_by":"return","outputs":[2],"rng_crc":5)",
                        R"("exec":"replay","ended_by":"return","outputs":[2])"))
-              .findings == Findings{});
+              .findings == no_findings);
   }
 }
 

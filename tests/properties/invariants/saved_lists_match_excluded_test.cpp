@@ -25,7 +25,7 @@ TEST_CASE("saved_lists_match does not count an excluded body's packs among its r
       excluded_forward, R"(  {"kind":"boundary")",
       R"(  {"kind":"pack","phase":"forward","unit":"A","inv":0,"frame":1,"slot":"x1","held":"saved","role":"excl_saved","wrapper":"w","call":0,"tensor":{"t":2,"s":2}}
   {"kind":"boundary")");
-  CHECK(checked(kept + excluded_replay).findings == Findings{});
+  CHECK(checked(kept + excluded_replay).findings == no_findings);
 }
 
 TEST_CASE("saved_lists_match compares the layout of an excluded region's input when it is filled",
@@ -49,11 +49,11 @@ TEST_CASE("saved_lists_match compares the layout of an excluded region's input w
                     {4, 15}}});
   }
   SECTION("the offset may differ: a view counts from where the replay's input begins") {
-    CHECK(with_fill(R"("off":0)", R"("off":16)") == Findings{});
+    CHECK(with_fill(R"("off":0)", R"("off":16)") == no_findings);
   }
   SECTION("what is not recorded makes no fault") {
-    CHECK(with_fill(R"("dtype":"f32",)", "") == Findings{});
-    CHECK(with_fill(R"(,"shape":[4],"stride":[1])", "") == Findings{});
+    CHECK(with_fill(R"("dtype":"f32",)", "") == no_findings);
+    CHECK(with_fill(R"(,"shape":[4],"stride":[1])", "") == no_findings);
   }
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("saved_lists_match wants an excluded region's input from the op that f
   {"kind":"wrapper_enter")");
   const std::string swapped =
       with(cos_replay, R"("tensor":{"t":11,"s":11)", R"("tensor":{"t":13,"s":13)");
-  CHECK(checked(cos_forward + cos_replay).findings == Findings{});
+  CHECK(checked(cos_forward + cos_replay).findings == no_findings);
   CHECK(checked(cos_forward + swapped).findings ==
         Findings{{"saved_lists_match",
                   17,
@@ -94,7 +94,7 @@ TEST_CASE("saved_lists_match wants an excluded region's input from the op that f
   SECTION("one of them may have come from outside the trace") {
     CHECK(checked(cos_forward +
                   with(swapped, R"("tensor":{"t":13,"s":13)", R"("tensor":{"t":33,"s":33)"))
-              .findings == Findings{});
+              .findings == no_findings);
   }
   SECTION("what follows from another path was told there") {
     CHECK(checked(excluded_forward + swapped).findings ==
@@ -118,6 +118,6 @@ TEST_CASE("saved_lists_match wants an excluded region's input from the op that f
     CHECK(checked(two + R"({"kind":"holder_free","slot":"x0"}
       {"kind":"holder_free","slot":"x1"})" +
                   fills)
-              .findings == Findings{});
+              .findings == no_findings);
   }
 }

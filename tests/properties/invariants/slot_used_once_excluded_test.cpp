@@ -49,7 +49,7 @@ TEST_CASE("slot_used_once lets an excluded region's slot be read any number of t
     {"kind":"unpack","phase":"backward","slot":"x0","from":"rederived","graph_task":7,"tensor":{"t":12,"s":11}}
     {"kind":"unpack","phase":"backward_weight","slot":"x0","from":"rederived","graph_task":8,"tensor":{"t":12,"s":11}}
   )")
-            .findings == Findings{});
+            .findings == no_findings);
 }
 
 TEST_CASE("slot_used_once holds an excluded region's slot to the call and input it was packed for",
@@ -70,17 +70,17 @@ TEST_CASE("slot_used_once holds an excluded region's slot to the call and input 
   SECTION("another call in forward, whatever the replay's own count says") {
     CHECK(complaint(R"("entry_call":0)", R"("entry_call":1)") ==
           Findings{{"slot_used_once", 15, what + "w#1, input arg0, of A#0" + why, {4, 15}}});
-    CHECK(complaint(R"("call":0,)", R"("call":5,)") == Findings{});
+    CHECK(complaint(R"("call":0,)", R"("call":5,)") == no_findings);
   }
   SECTION("another input") {
     CHECK(complaint(R"("path":"arg0")", R"("path":"kwarg.x")") ==
           Findings{{"slot_used_once", 15, what + "w#0, input kwarg.x, of A#0" + why, {4, 15}}});
   }
   SECTION("what is not recorded makes no fault") {
-    CHECK(complaint(R"("wrapper":"w",)", "") == Findings{});
-    CHECK(complaint(R"(,"path":"arg0")", "") == Findings{});
-    CHECK(complaint(R"("entry_call":0,)", "") == Findings{});
-    CHECK(complaint(R"("call":0,"entry_call":0,)", "") == Findings{});
+    CHECK(complaint(R"("wrapper":"w",)", "") == no_findings);
+    CHECK(complaint(R"(,"path":"arg0")", "") == no_findings);
+    CHECK(complaint(R"("entry_call":0,)", "") == no_findings);
+    CHECK(complaint(R"("call":0,"entry_call":0,)", "") == no_findings);
   }
 }
 
@@ -115,17 +115,17 @@ TEST_CASE("slot_used_once names an excluded region's slot that one session fills
     CHECK(checked(filled + fill_by("s", 1) + fill_by("s", 2)).findings.size() == 1);
   }
   SECTION("but not in two sessions") {
-    CHECK(checked(filled + fill_by("t", 1)).findings == Findings{});
+    CHECK(checked(filled + fill_by("t", 1)).findings == no_findings);
   }
   SECTION("nor in one that was cleared, and what was filled in stays there for reads") {
     CHECK(checked(filled + R"({"kind":"session_clear","gid":["session","s"]}
       {"kind":"unpack","phase":"backward","slot":"x0","from":"rederived","graph_task":7})" +
                   "\n" + fill_by("s", 1))
-              .findings == Findings{});
+              .findings == no_findings);
   }
   SECTION("nor once its owner is gone") {
     CHECK(checked(filled + R"({"kind":"holder_free","slot":"x0"})" + "\n" + fill_by("s", 1))
-              .findings == Findings{});
+              .findings == no_findings);
   }
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("slot_used_once holds what an excluded region's slot hands out against
     const Verdict verdict = checked(
         R"({"kind":"header","format":"ckpt-trace","version":1,"not_recorded":["storage_alloc"]})" +
         excluded_forward + excluded_replay + other);
-    CHECK(verdict.findings == Findings{});
+    CHECK(verdict.findings == no_findings);
     CHECK(needs(verdict, "slot_used_once") ==
           "storage_alloc and storage_free events, which the header says are not recorded (that a "
           "slot hands out what was filled in was not compared)");
@@ -187,14 +187,14 @@ TEST_CASE("slot_used_once takes entries in the order in which they were put",
   SECTION("in order; calls count otherwise in the replay, for a body of forward raised") {
     CHECK(checked(two_entries +
                   replay_by("g", pop(0, R"(,"entry_call":1)") + pop(1, R"(,"entry_call":2)")))
-              .findings == Findings{});
+              .findings == no_findings);
   }
   SECTION("in order, as far as an early stop goes") {
     CHECK(checked(two_entries + replay_by("g", pop(0, R"(,"entry_call":1)"))).findings ==
-          Findings{});
+          no_findings);
   }
   SECTION("in order, for all that the trace tells") {
-    CHECK(checked(two_entries + replay_by("g", pop(0, "") + pop(1, ""))).findings == Findings{});
+    CHECK(checked(two_entries + replay_by("g", pop(0, "") + pop(1, ""))).findings == no_findings);
   }
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("slot_used_once hands an entry out once, over all sessions",
     const std::string cleared =
         two_entries + replay_by("g", R"(  {"kind":"cache_clear","phase":"replay","frame":1})"
                                      "\n");
-    CHECK(checked(cleared).findings == Findings{});
+    CHECK(checked(cleared).findings == no_findings);
     CHECK(checked(cleared + replay_by("h", pop(0, ""))).findings ==
           Findings{{"slot_used_once",
                     9,
@@ -228,7 +228,7 @@ TEST_CASE("slot_used_once hands an entry out once, over all sessions",
   SECTION("refused at first, then popped") {
     CHECK(
         checked(two_entries + replay_by("g", pop(0, R"(,"ok":false)")) + replay_by("h", pop(1, "")))
-            .findings == Findings{});
+            .findings == no_findings);
   }
   SECTION("entries of another frame are others") {
     CHECK(checked(first +
@@ -236,7 +236,7 @@ TEST_CASE("slot_used_once hands an entry out once, over all sessions",
       {"kind":"unit_begin","phase":"replay","unit":"A","inv":1,"frame":2,"exec":"replay","gid":["session","g"]}
       {"kind":"cache_pop","phase":"replay","frame":2,"wrapper":"w","call":0,"entry_call":ZERO})",
                        "ZERO", "0"))
-              .findings == Findings{});
+              .findings == no_findings);
   }
 }
 
@@ -251,8 +251,8 @@ TEST_CASE("slot_used_once believes an unpack that says whether its fill is retai
   const std::string opened = excluded_forward +
                              R"({"kind":"session_open","gid":["session","g"],"retain":true})" +
                              excluded_replay;
-  CHECK(checked(opened + read("true") + read("true")).findings == Findings{});
-  CHECK(checked(opened + read("true") + read("false")).findings == Findings{});
+  CHECK(checked(opened + read("true") + read("true")).findings == no_findings);
+  CHECK(checked(opened + read("true") + read("false")).findings == no_findings);
   CHECK(checked(opened + read("false") + read("false")).findings ==
         Findings{{"slot_used_once",
                   22,

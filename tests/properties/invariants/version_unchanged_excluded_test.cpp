@@ -47,12 +47,12 @@ TEST_CASE("version_unchanged counts the writes to what an excluded body saved an
   SECTION("the replay wrote it too, before it gave it to the wrapper") {
     CHECK(checked(written_before(excluded_forward, R"({"kind":"wrapper_enter")", 1) +
                   written_before(excluded_replay, R"({"kind":"wrapper_enter")", 11))
-              .findings == Findings{});
+              .findings == no_findings);
   }
   SECTION("the body wrote it after it saved it: the replay does not") {
     CHECK(checked(written_before(excluded_forward, R"({"kind":"boundary")", 1) + excluded_replay +
                   excluded_reads)
-              .findings == Findings{});
+              .findings == no_findings);
   }
   SECTION("the storage was written in an earlier life") {
     const std::string before = R"(
@@ -61,12 +61,12 @@ TEST_CASE("version_unchanged counts the writes to what an excluded body saved an
       {"kind":"storage_free","storage":1}
     )";
     CHECK(checked(before + excluded_forward + excluded_replay + excluded_reads).findings ==
-          Findings{});
+          no_findings);
   }
   SECTION("one side was there before the trace began") {
     CHECK(checked(written_before(excluded_forward, pack, 1) +
                   with(excluded_replay, R"("tensor":{"t":11,"s":11)", R"("tensor":{"t":33,"s":33)"))
-              .findings == Findings{});
+              .findings == no_findings);
   }
   SECTION("one finding for slots that share a handle") {
     const std::string second =
@@ -124,7 +124,7 @@ TEST_CASE("version_unchanged compares the versions of a storage that is packed a
     CHECK(checked(saves_a_parameter + replay_begins +
                   R"({"kind":"mutate","phase":"replay","unit":"A","storage":5})" + "\n" +
                   parameter_fill)
-              .findings == Findings{});
+              .findings == no_findings);
   }
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("version_unchanged goes by the field v of fills where a recorder sees 
   const std::string pack =
       R"({"kind":"pack","phase":"forward","slot":"x0","held":"slot","role":"excl_input","wrapper":"w","call":0,"tensor":{"t":1,"s":1,"v":1}}
 )";
-  CHECK(checked(header + pack + fill("1")).findings == Findings{});
+  CHECK(checked(header + pack + fill("1")).findings == no_findings);
   CHECK(checked(header + pack + fill("0")).findings ==
         Findings{{"version_unchanged",
                   2,
@@ -165,7 +165,7 @@ TEST_CASE("version_unchanged compares a kept output when its entry is popped",
   SECTION("not written, or written before it was kept, or after it was popped") {
     CHECK(checked(written_before(excluded_forward, R"({"kind":"cache_put")", 2) +
                   written_before(excluded_replay, R"({"kind":"unit_end")", 2))
-              .findings == Findings{});
+              .findings == no_findings);
   }
 }
 
@@ -183,5 +183,5 @@ TEST_CASE("version_unchanged tells a write to a kept output where the run stops 
                   "then, 1 now)",
                   {8, 11, 12}}});
   // What was popped is not relied on any more.
-  CHECK(checked(excluded_forward + excluded_replay + stopped).findings == Findings{});
+  CHECK(checked(excluded_forward + excluded_replay + stopped).findings == no_findings);
 }
