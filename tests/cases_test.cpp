@@ -52,7 +52,7 @@ void judge_all_in(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("our own cases out of public reports are judged right", "[invariants][cases]") {
+TEST_CASE("our own cases are judged right", "[invariants][cases]") {
   judge_all_in(fs::path(REMATSIM_SOURCE_DIR) / "tests" / "golden" / "cases");
 }
 

@@ -29,6 +29,24 @@ bool names_a_frame(Kind kind) {
   }
 }
 
+/// Kinds that speak of one call of an excluded region, or of what it left.
+bool names_an_excluded_call(Kind kind) {
+  switch (kind) {
+    case Kind::wrapper_enter:
+    case Kind::wrapper_exit:
+    case Kind::slot_fill:
+    case Kind::cache_put:
+    case Kind::cache_pop:
+    case Kind::cache_clear:
+    case Kind::boundary:
+    case Kind::placeholder:
+    case Kind::placeholder_read:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 std::int64_t Facts::step_begin_seq(std::optional<std::int64_t> rank) const {
@@ -77,7 +95,13 @@ KeptTensor Facts::kept(const TensorView& tensor) const {
   kept.tensor = tensor.tensor;
   kept.layout = tensor.layout;
   kept.recorded_version = tensor.version;
-  if (kept.storage) kept.version = storages_.version(*kept.storage);
+  if (kept.storage) {
+    kept.version = storages_.version(*kept.storage);
+    if (const LiveStorage* live = storages_.live(*kept.storage)) {
+      kept.maker = live->maker;
+      if (live->born_version) kept.writes = kept.version - *live->born_version;
+    }
+  }
   kept.value = tensor.value;
   return kept;
 }
@@ -194,6 +218,15 @@ void Facts::find_slot_read(const EventView& event) {
   add_read(kept.storage ? kept.storage : shown, kept.tensor, ReadKind::slot);
 }
 
+void Facts::find_kept_output_reads(const EventView& event) {
+  const auto wrapper = event.name(Field::wrapper);
+  if (!asked_entry_ || !asked_entry_->nth_call || !wrapper) return;
+  const ForwardCall* call = excluded_calls_.forward(*frame_, *wrapper, *asked_entry_->nth_call);
+  if (!call->entry->is_there()) return;
+  for (const KeptOutput& output : call->entry->outputs)
+    add_read(output.storage, std::nullopt, ReadKind::kept_output);
+}
+
 void Facts::find_reads(const EventView& event) {
   reads_.clear();
   switch (event.kind()) {
@@ -217,6 +250,9 @@ void Facts::find_reads(const EventView& event) {
       break;
     case Kind::inputs_unpack:
       add_listed(event, Field::tensors, ReadKind::region_input);
+      break;
+    case Kind::cache_pop:
+      find_kept_output_reads(event);
       break;
     default:
       break;  // no other kind reads a storage
@@ -252,6 +288,28 @@ void Facts::find_births(const EventView& event) {
   }
 }
 
+std::optional<std::int64_t> Facts::excluded_frame(const EventView& event) {
+  if (const auto frame = event.integer(Field::frame)) return frame;
+  if (const auto frame = enclosing_frame()) return frame;
+  return scopes_.frame_of(event);
+}
+
+void Facts::find_excluded_call(const EventView& event) {
+  excluded_call_ = nullptr;
+  asked_entry_.reset();
+  own_replay_ = 0;
+  if (!names_an_excluded_call(event.kind())) {
+    if (excluded_calls_.any_open()) excluded_call_ = excluded_calls_.around(event);
+    return;
+  }
+  frame_ = excluded_frame(event);
+  const Scope* scope = frame_ ? scopes_.of_frame(event, *frame_) : nullptr;
+  if (scope != nullptr && scope->replay) own_replay_ = scope->id;
+  excluded_call_ = excluded_calls_.of(event, frame_);
+  if (event.kind() == Kind::cache_pop && frame_)
+    asked_entry_ = excluded_calls_.asked(event, *frame_, own_replay_);
+}
+
 void Facts::count_steps(const EventView& event) {
   const auto rank = event.integer(Field::rank);
   const bool is_end = event.kind() == Kind::step_end;
@@ -279,6 +337,7 @@ void Facts::begin(const EventView& event) {
                               event.kind() == Kind::sac_decide || event.kind() == Kind::sac_hit ||
                               event.kind() == Kind::storage_alloc;
   if (runs_in_a_body && !made_by_a_hook) scopes_.bodies(event, bodies_);
+  find_excluded_call(event);
   find_reads(event);
   find_births(event);
   if (event.kind() == Kind::unit_end) ended_scope_ = scopes_.end(event);

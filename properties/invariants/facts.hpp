@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "properties/invariants/excluded_calls.hpp"
 #include "properties/invariants/scopes.hpp"
 #include "properties/invariants/slots.hpp"
 #include "properties/invariants/storages.hpp"
@@ -31,7 +32,15 @@ struct TraceHeader {
 };
 
 /// Why an op or a hook reads a tensor.
-enum class ReadKind : std::uint8_t { op_input, slot, fill, cache_hit, served, region_input };
+enum class ReadKind : std::uint8_t {
+  op_input,
+  slot,
+  fill,
+  cache_hit,
+  served,
+  region_input,
+  kept_output
+};
 
 struct Read {
   StorageId storage{0};
@@ -53,6 +62,7 @@ class Facts {
   const StorageBook& storages() const { return storages_; }
   const SlotBook& slots() const { return slots_; }
   const ScopeBook& scopes() const { return scopes_; }
+  const ExcludedCalls& excluded_calls() const { return excluded_calls_; }
 
   // Of the event.
   /// S1: `gid`, else the graph task, else the session of the replay that the event lies in.
@@ -65,6 +75,12 @@ class Facts {
   /// U1: storages that the event reads.
   const std::vector<Read>& reads() const { return reads_; }
   std::optional<std::int64_t> frame() const { return frame_; }
+  /// The call of an excluded region that the event speaks of, or else lies in.
+  const OpenCall* excluded_call() const { return excluded_call_; }
+  /// What a cache_pop asks for.
+  const std::optional<AskedEntry>& asked_entry() const { return asked_entry_; }
+  /// The replay of the event's frame that the event lies in: its scope, or 0.
+  std::int64_t own_replay() const { return own_replay_; }
   /// The scope that a unit_end closes.
   const std::optional<Scope>& ended_scope() const { return ended_scope_; }
   /// The slot that the event names, if it is alive or its frame is.
@@ -81,6 +97,7 @@ class Facts {
   const std::vector<Birth>& births() const { return births_; }
   /// The tensor as it can be kept past the event.
   KeptTensor kept(const TensorView& tensor) const;
+  std::optional<StorageId> storage_of(const TensorView& tensor) const;
   /// The storage of a tensor in a list that shows tensors or only their ids.
   std::optional<StorageId> listed_storage(const EventView& event, Field list,
                                           std::size_t index) const;
@@ -117,18 +134,23 @@ class Facts {
                 ReadKind kind);
   void add_read(const TensorView& tensor, ReadKind kind);
   void add_listed(const EventView& event, Field list, ReadKind kind);
+  void find_kept_output_reads(const EventView& event);
   void find_births(const EventView& event);
+  void find_excluded_call(const EventView& event);
   void describe_tensors(const EventView& event);
   void describe(const TensorView& tensor);
-  std::optional<StorageId> storage_of(const TensorView& tensor) const;
   bool is_read(StorageId storage) const;
   std::optional<SessionKey> session_of(const EventView& event) const;
+  std::optional<std::int64_t> excluded_frame(const EventView& event);
 
   void end_storage_event(const EventView& event);
   void end_slot_event(const EventView& event);
   void end_scope_event(const EventView& event);
+  void end_excluded_event(const EventView& event);
+  void put_entry(const EventView& event);
   void end_op(const EventView& event);
   void end_pack(const EventView& event);
+  std::optional<ExcludedPlace> excluded_place(const EventView& event) const;
   void end_fill(const EventView& event);
   void end_request(const EventView& event);
   void give_birth(const EventView& event);
@@ -138,6 +160,7 @@ class Facts {
   StorageBook storages_;
   SlotBook slots_;
   ScopeBook scopes_;
+  ExcludedCalls excluded_calls_;
 
   const EventView* event_ = nullptr;
   std::optional<SessionKey> session_;
@@ -147,6 +170,9 @@ class Facts {
   std::vector<Birth> births_;
   std::optional<std::int64_t> frame_;
   std::vector<StorageId> packed_inputs_;  // packed since a frame_create and before its inputs_save
+  const OpenCall* excluded_call_ = nullptr;
+  std::optional<AskedEntry> asked_entry_;
+  std::int64_t own_replay_ = 0;
   std::optional<Scope> ended_scope_;
   std::vector<std::int64_t> frames_gone_;
 

@@ -20,6 +20,7 @@ bool ended_with_an_error(const EventView& event) {
 void Facts::give_birth(const EventView& event) {
   for (const Birth& birth : births_) {
     LiveStorage& live = storages_.allocate(birth.storage, birth.bytes, event.seq());
+    live.born_version = storages_.version(birth.storage);
     live.rank = event.integer(Field::rank);
     live.born_in_setup = event.phase() == Phase::setup;
     live.made_by_frame = bodies_.empty() ? no_frame : bodies_.front().frame;
@@ -66,6 +67,19 @@ void Facts::end_op(const EventView& event) {
   }
 }
 
+std::optional<ExcludedPlace> Facts::excluded_place(const EventView& event) const {
+  const auto wrapper = event.name(Field::wrapper);
+  const std::string_view role = event.text(Field::role);
+  if (!wrapper || (role != "excl_saved" && role != "excl_input")) return std::nullopt;
+  ExcludedPlace place;
+  place.frame = event.has(Field::frame) ? event.integer(Field::frame) : enclosing_frame();
+  place.wrapper = *wrapper;
+  place.call = event.integer(Field::call);
+  place.path = event.text(Field::path);
+  place.handle = event.name(Field::handle);
+  return place;
+}
+
 void Facts::end_pack(const EventView& event) {
   const auto name = event.name(Field::slot);
   if (!name) return;
@@ -78,6 +92,8 @@ void Facts::end_pack(const EventView& event) {
   slot.invocation = event.integer(Field::inv);
   slot.microbatch = event.integer(Field::microbatch);
   slot.region = event.name(Field::region);
+  slot.excluded = excluded_place(event);
+  slot.is_boundary = event.is_true(Field::boundary);
   slot.packed_seq = event.seq();
   slot.rank = event.integer(Field::rank);
   if (const auto tensor = event.tensor(Field::tensor)) slot.packed = kept(*tensor);
@@ -114,12 +130,12 @@ void Facts::end_request(const EventView& event) {
   if (const auto tensor = event.tensor(Field::tensor)) mark_held(storage_of(*tensor));
   Request* open = slot->open_request(session_);
   if (event.kind() == Kind::unpack_begin || open == nullptr) {
-    slot->requests.push_back({session_, event.seq(), event.kind() == Kind::unpack_begin, false});
+    slot->requests.push_back({session_, event.seq(), event.kind() == Kind::unpack_begin, {}});
     open = &slot->requests.back();
   }
   if (event.kind() == Kind::unpack_begin) return;
   open->begun = false;
-  if (event.kind() == Kind::unpack) open->retained = event.is_true(Field::retained);
+  if (event.kind() == Kind::unpack) open->retained = event.boolean(Field::retained);
 }
 
 void Facts::end_slot_event(const EventView& event) {
@@ -200,11 +216,65 @@ void Facts::end_scope_event(const EventView& event) {
   }
 }
 
+void Facts::put_entry(const EventView& event) {
+  std::vector<KeptOutput> outputs;
+  for (std::size_t i = 0; i < event.list_size(Field::tensors); ++i) {
+    const auto storage = listed_storage(event, Field::tensors, i);
+    if (storage) outputs.push_back({*storage, storages_.version(*storage)});
+  }
+  excluded_calls_.put(event, *frame_, std::move(outputs));
+}
+
+void Facts::end_excluded_event(const EventView& event) {
+  switch (event.kind()) {
+    case Kind::wrapper_enter: {
+      const Scope* scope = frame_ ? scopes_.of_frame(event, *frame_) : nullptr;
+      const bool is_replayed =
+          scope != nullptr ? scope->replay : event.text(Field::exec) == "replay";
+      const bool is_plain = event.text(Field::exec) == "plain";
+      excluded_calls_.enter(event, is_plain ? std::nullopt : frame_, is_replayed, own_replay_);
+      break;
+    }
+    case Kind::wrapper_exit:
+      excluded_calls_.exit(event, frame_);
+      break;
+    case Kind::boundary:
+      excluded_calls_.pass_boundary(event, frame_);
+      break;
+    case Kind::cache_put:
+      if (frame_) put_entry(event);
+      break;
+    case Kind::cache_pop:
+      if (asked_entry_) excluded_calls_.pop(event, *frame_, own_replay_, *asked_entry_);
+      break;
+    case Kind::cache_clear:
+      if (frame_) excluded_calls_.clear(event, *frame_, own_replay_);
+      break;
+    case Kind::unit_end:
+      if (ended_scope_) excluded_calls_.end_calls_since(event, ended_scope_->begin_seq);
+      break;
+    case Kind::early_stop:
+      if (replay_) excluded_calls_.end_calls_since(event, replay_->begin_seq);
+      break;
+    case Kind::frame_free:
+      if (frame_) excluded_calls_.free_frame(*frame_);
+      break;
+    case Kind::step_end:
+      for (const std::int64_t frame : frames_gone_)
+        excluded_calls_.free_frame(frame);
+      if (ends_the_step_) excluded_calls_.end_all_calls();
+      break;
+    default:
+      break;
+  }
+}
+
 void Facts::end(const EventView& event) {
   give_birth(event);
   if (event.kind() == Kind::op) end_op(event);
   end_storage_event(event);
   end_slot_event(event);
+  end_excluded_event(event);
   end_scope_event(event);
 }
 

@@ -10,6 +10,7 @@
 
 #include "properties/invariants/expectations.hpp"
 #include "properties/invariants/layouts_agree.hpp"
+#include "properties/invariants/told_handles.hpp"
 #include "properties/invariants/wording.hpp"
 
 namespace remat {
@@ -120,6 +121,7 @@ class GradientsEqualPlain : public Invariant {
     const auto tensor = event.tensor(Field::tensor);
     if (slot == nullptr || !tensor || tensor->value.empty() || slot->packed.value.empty()) return;
     any_value_ = true;
+    if (told_.contains(*slot)) return;
     if (tensor->value == slot->packed.value || !slot->packed.layout) return;
     const Trace& trace = event.trace();
     const auto offset = event.kind() == Kind::slot_fill ? CompareOffset::no : CompareOffset::yes;
@@ -127,6 +129,7 @@ class GradientsEqualPlain : public Invariant {
       return;
     // R1: a replay that went wrong before computes other values.
     if (facts.in_replay() && report.found_since(facts.replay()->begin_seq)) return;
+    if (event.kind() == Kind::slot_fill) told_.insert(*slot);
     report.found(
         invariant_name, event.seq(),
         fmt::format("{} was packed with value {} and is filled {} with {}; expected the value that "
@@ -155,6 +158,7 @@ class GradientsEqualPlain : public Invariant {
 
   std::map<std::string, std::vector<std::string>> expected_;
   std::map<std::string, Contributions> gradients_;  // of the step that runs
+  ToldHandles told_;                                // whose fill was told
   bool any_value_ = false;
   bool any_end_ = false;
 };

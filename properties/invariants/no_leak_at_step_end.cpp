@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "properties/invariants/excluded_bytes.hpp"
 #include "properties/invariants/wording.hpp"
 
 namespace remat {
@@ -19,8 +20,15 @@ constexpr std::size_t shown_max = 3;
 /// What was still owned at a step's end.
 struct Suspect {
   std::int64_t born_seq = 0;
-  std::optional<StorageId> storage;  // or a slot
+  std::optional<StorageId> storage;  // or a slot, or an excluded region's entry
   std::optional<NameId> slot;
+};
+
+/// An entry that is still there: whose it is.
+struct OwnedEntry {
+  std::int64_t frame = 0;
+  NameId wrapper{0};
+  const ForwardCall* call = nullptr;
 };
 
 /// A step that has ended. A caller may let go of what it owns before its rank's next step (L2).
@@ -107,6 +115,7 @@ class NoLeakAtStepEnd : public Invariant {
     EndedStep step{rank, event.seq(), {}};
     collect_storages(facts, step);
     collect_slots(facts, step);
+    collect_entries(facts, step);
     std::sort(step.suspects.begin(), step.suspects.end(),
               [](const Suspect& a, const Suspect& b) { return a.born_seq < b.born_seq; });
     ended_.push_back(std::move(step));
@@ -155,7 +164,28 @@ class NoLeakAtStepEnd : public Invariant {
     });
   }
 
+  // X11
+  static void collect_entries(const Facts& facts, EndedStep& step) {
+    facts.excluded_calls().each_entry([&](std::int64_t, NameId, const ForwardCall& call) {
+      if (call.entry->put_seq <= facts.step_begin_seq(call.entry->rank)) return;
+      if (is_of_another_rank(call.entry->rank, step)) return;
+      step.suspects.push_back({call.entry->put_seq, std::nullopt, std::nullopt});
+    });
+  }
+
+  static std::optional<OwnedEntry> entry_put_at(std::int64_t seq, const Facts& facts) {
+    std::optional<OwnedEntry> owned;
+    facts.excluded_calls().each_entry(
+        [&](std::int64_t frame, NameId wrapper, const ForwardCall& call) {
+          if (call.entry->put_seq == seq) owned = OwnedEntry{frame, wrapper, &call};
+        });
+    return owned;
+  }
+
+  static bool is_an_entry(const Suspect& suspect) { return !suspect.storage && !suspect.slot; }
+
   bool is_still_owned(const Suspect& suspect, const Facts& facts) const {
+    if (is_an_entry(suspect)) return entry_put_at(suspect.born_seq, facts).has_value();
     if (suspect.storage) {
       const LiveStorage* live = facts.storages().live(*suspect.storage);
       return live != nullptr && live->born_seq == suspect.born_seq && !is_outside(live->role);
@@ -164,17 +194,42 @@ class NoLeakAtStepEnd : public Invariant {
     return slot != nullptr && !slot->released_seq && slot->packed_seq == suspect.born_seq;
   }
 
+  static std::string shown_entry(const OwnedEntry& owned, const Facts& facts, const Trace& trace) {
+    std::vector<StorageId> storages;
+    for (const KeptOutput& output : owned.call->entry->outputs)
+      storages.push_back(output.storage);
+    const std::int64_t bytes = live_bytes_of(storages, facts);
+    return fmt::format(
+        "the cache entry of {} of {}{}, put at event {}",
+        shown_wrapper(owned.wrapper, owned.call->number, trace),
+        shown_call(owned.frame, facts, trace),
+        bytes > 0 ? fmt::format(" ({} of kept outputs)", counted(bytes, "byte")) : std::string(),
+        owned.call->entry->put_seq);
+  }
+
+  /// What an excluded region holds it for.
+  static std::string holder_of(StorageId storage, const Facts& facts) {
+    const ExcludedHoldings held = excluded_holdings(facts);
+    if (std::binary_search(held.kept.begin(), held.kept.end(), storage))
+      return ", kept by an excluded region's forward";
+    if (std::binary_search(held.rederived.begin(), held.rederived.end(), storage))
+      return ", rederived for an excluded region";
+    return {};
+  }
+
   std::string shown_suspect(const Suspect& suspect, const Facts& facts) const {
+    if (is_an_entry(suspect))
+      return shown_entry(*entry_put_at(suspect.born_seq, facts), facts, *trace_);
     if (suspect.slot) {
       return fmt::format("{}, packed at event {}",
                          shown(*facts.slots().find(*suspect.slot), *trace_), suspect.born_seq);
     }
     const LiveStorage& live = *facts.storages().live(*suspect.storage);
     return fmt::format(
-        "{} ({}{}), born at event {}", shown(*suspect.storage, facts, *trace_),
+        "{} ({}{}{}), born at event {}", shown(*suspect.storage, facts, *trace_),
         counted(live.bytes, "byte"),
         live.maker ? fmt::format(", made by {}", trace_->names()[*live.maker]) : std::string(),
-        suspect.born_seq);
+        holder_of(*suspect.storage, facts), suspect.born_seq);
   }
 
   /// The callers of the rank (none: of every rank) have had their time.

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view invariant_name = "no_use_after_free";
 
-std::string reader_of(const EventView& event, const Slot* slot, ReadKind kind) {
+std::string reader_of(const EventView& event, const Facts& facts, ReadKind kind) {
+  const Slot* slot = facts.slot();
   switch (kind) {
     case ReadKind::op_input:
       return fmt::format("read by {}", event.text(Field::name));
@@ -27,6 +28,9 @@ std::string reader_of(const EventView& event, const Slot* slot, ReadKind kind) {
       return fmt::format("served as an output of region {}", event.text(Field::region));
     case ReadKind::region_input:
       return "handed to a replay as a region's input";
+    case ReadKind::kept_output:
+      return fmt::format("handed to a replay as a kept output of {}",
+                         shown_excluded_call(event, facts));
   }
   return {};
 }
@@ -117,13 +121,13 @@ class NoUseAfterFree : public Invariant {
       if (told_.contains(read.storage.number())) continue;  // the first read tells the fault
       told_.insert(read.storage.number());
       const ReleaseMoment released = *facts.storages().released(read.storage);
-      report.found(invariant_name, event.seq(),
-                   fmt::format("{} is {} {}, but it was released {}; expected the release after "
-                               "its last reader",
-                               shown(read.storage, facts, event.trace()),
-                               reader_of(event, facts.slot(), read.kind), where(event, facts),
-                               shown(released)),
-                   proof(released, event));
+      report.found(
+          invariant_name, event.seq(),
+          fmt::format("{} is {} {}, but it was released {}; expected the release after "
+                      "its last reader",
+                      shown(read.storage, facts, event.trace()), reader_of(event, facts, read.kind),
+                      where(event, facts), shown(released)),
+          proof(released, event));
     }
   }
 

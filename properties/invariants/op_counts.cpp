@@ -31,6 +31,7 @@ class OpCounts : public Invariant {
       }
       case Kind::op:
         last_op_ = event.name(Field::name);
+        observe_excluded_op(event, facts, report);
         if (!event.has(Field::internal)) count(event, facts, report);
         break;
       case Kind::side_effect:
@@ -106,17 +107,6 @@ class OpCounts : public Invariant {
     }
   }
 
-  static std::string ordinal(std::int64_t n) {
-    const std::int64_t tens = n % 100;
-    const char* ending = "th";
-    if (tens < 11 || tens > 13) {
-      if (n % 10 == 1) ending = "st";
-      if (n % 10 == 2) ending = "nd";
-      if (n % 10 == 3) ending = "rd";
-    }
-    return fmt::format("{}{}", n, ending);
-  }
-
   void observe_end(const EventView& event, const Facts& facts, Report& report) {
     any_end_ = true;
     if (!facts.ends_the_step()) return;
@@ -131,6 +121,21 @@ class OpCounts : public Invariant {
       of_name.got = 0;
     }
     replays_.clear();
+  }
+
+  // X16: what the replay goes over without running its body.
+  void observe_excluded_op(const EventView& event, const Facts& facts, Report& report) {
+    const OpenCall* call = facts.excluded_call();
+    if (call == nullptr || event.has(Field::internal)) return;
+    if (!call->is_skipped && !call->is_replayed) return;  // R3: a forward of its own
+    if (call->enter_seq == told_call_) return;            // R1: its first op tells
+    told_call_ = call->enter_seq;
+    report.found(invariant_name, event.seq(),
+                 fmt::format("{} runs {}, inside {}; expected the body of an excluded region to "
+                             "run once, in forward",
+                             event.text(Field::name), where(event, facts),
+                             shown_wrapper(call->wrapper, call->number, event.trace())),
+                 {call->enter_seq, event.seq()});
   }
 
   // C2
@@ -196,6 +201,7 @@ class OpCounts : public Invariant {
   FlatMap<Effects> calls_;                     // frame → effects of its forward
   FlatMap<Effects> replays_;                   // scope → effects that it repeated
   std::optional<NameId> last_op_;
+  std::int64_t told_call_ = -1;  // the replayed call, by its entry, that was last told to run
   bool any_effect_ = false;
   bool any_end_ = false;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/units.hpp"
+#include "properties/invariants/excluded_bytes.hpp"
 #include "properties/invariants/expectations.hpp"
 #include "properties/invariants/wording.hpp"
 
@@ -16,6 +17,13 @@ constexpr std::string_view invariant_name = "peak_within_bound";
 
 std::string are_bytes(std::int64_t n) {
   return counted(n, "byte") + (n == 1 ? " is" : " are");
+}
+
+/// Whose bytes they are, as far as excluded regions go.
+std::string of_excluded_regions(std::int64_t kept, std::int64_t rederived) {
+  if (kept == 0 && rederived == 0) return {};
+  return fmt::format("; excluded regions hold {} kept by forward and {} rederived by replays",
+                     counted(kept, "byte"), counted(rederived, "byte"));
 }
 
 class PeakWithinBound : public Invariant {
@@ -32,8 +40,10 @@ class PeakWithinBound : public Invariant {
         break;
       case Kind::phase_end:
         if (event.phase() == Phase::forward && facts.header().storages_have_lifetimes) {
-          after_forward_ = {event.seq(), facts.storages().live_bytes(),
-                            event.integer(Field::microbatch)};
+          after_forward_ = {
+              event.seq(), facts.storages().live_bytes(), event.integer(Field::microbatch), {}};
+          if (resident_max_ && after_forward_->bytes > *resident_max_)
+            after_forward_->of_excluded_regions = shown_holdings(facts);
         }
         break;
       case Kind::step_end:
@@ -62,6 +72,12 @@ class PeakWithinBound : public Invariant {
   }
 
  private:
+  static std::string shown_holdings(const Facts& facts) {
+    const ExcludedHoldings held = excluded_holdings(facts);
+    return of_excluded_regions(live_bytes_of(held.kept, facts),
+                               live_bytes_of(held.rederived, facts));
+  }
+
   void observe_births(const EventView& event, const Facts& facts, Report& report) {
     if (facts.births().empty() || !peak_max_ || peak_told_ ||
         !facts.header().storages_have_lifetimes)
@@ -74,9 +90,10 @@ class PeakWithinBound : public Invariant {
       peak_told_ = true;
       report.found(
           invariant_name, event.seq(),
-          fmt::format("{} alive {} once {} ({}) is there; the bound is {}", are_bytes(live),
+          fmt::format("{} alive {} once {} ({}) is there; the bound is {}{}", are_bytes(live),
                       where(event, facts), shown(birth.storage, facts, event.trace()),
-                      counted(birth.bytes, "byte"), counted(*peak_max_, "byte")),
+                      counted(birth.bytes, "byte"), counted(*peak_max_, "byte"),
+                      shown_holdings(facts)),
           {event.seq()});
       return;
     }
@@ -91,11 +108,11 @@ class PeakWithinBound : public Invariant {
     if (!resident_max_ || after->bytes <= *resident_max_) return;
     report.found(
         invariant_name, after->seq,
-        fmt::format("{} alive at the end of the step's last forward{}; the bound is {}",
+        fmt::format("{} alive at the end of the step's last forward{}; the bound is {}{}",
                     are_bytes(after->bytes),
                     after->microbatch ? fmt::format(" (micro-batch {})", *after->microbatch)
                                       : std::string(),
-                    counted(*resident_max_, "byte")),
+                    counted(*resident_max_, "byte"), after->of_excluded_regions),
         {after->seq});
   }
 
@@ -103,6 +120,7 @@ class PeakWithinBound : public Invariant {
     std::int64_t seq = 0;
     std::int64_t bytes = 0;
     std::optional<std::int64_t> microbatch;
+    std::string of_excluded_regions;  // only where the bound is broken
   };
 
   std::optional<std::int64_t> peak_max_;

@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "properties/invariants/boundaries_match.hpp"
 #include "properties/invariants/collective_order.hpp"
 #include "properties/invariants/gradients_equal_plain.hpp"
 #include "properties/invariants/no_deadlock.hpp"
@@ -41,7 +42,9 @@ constexpr InvariantRow rows[] = {
      "A slot is filled once and handed out once for each session, and hands out what was filled "
      "in.",
      "Caught: dx and dw read one slot under one session; a field overwritten before it was read.",
-     slot_used_once, kinds({repack, unpack_begin, unpack, unpack_error, field_put, field_get})},
+     slot_used_once,
+     kinds({repack, slot_fill, cache_pop, unpack_begin, unpack, unpack_error, field_put, field_get,
+            unit_end})},
     {"saved_lists_match",
      "What a replay saves matches forward's saves in order, with dtype, shape, stride, offset "
      "and device.",
@@ -54,15 +57,15 @@ constexpr InvariantRow rows[] = {
      "Caught: an input of a region, or a kept output, is written in place between forward and "
      "backward.",
      version_unchanged,
-     kinds({mutate, op, pack, unpack, repack, inputs_save, inputs_unpack_begin, sac_decide, sac_hit,
-            remat_persist, remat_serve, phase_begin, unit_end, unpack_error, error, frame_free,
-            step_end})},
+     kinds({mutate, op, pack, unpack, repack, slot_fill, cache_pop, inputs_save,
+            inputs_unpack_begin, sac_decide, sac_hit, remat_persist, remat_serve, phase_begin,
+            unit_end, unpack_error, error, frame_free, step_end})},
     {"no_use_after_free",
      "What is read is alive: a storage is released once, after its last reader, by its owner.",
      "Caught: a gathered weight is dropped by a hook while a filled slot still points at it.",
      no_use_after_free,
      kinds({storage_free, holder_free, op, unpack_begin, unpack, unpack_error, repack, slot_fill,
-            sac_hit, remat_serve, inputs_unpack})},
+            sac_hit, remat_serve, inputs_unpack, cache_pop})},
     {"no_leak_at_step_end",
      "At a step's end nothing of it is owned but parameters, gradients and what the caller "
      "holds; scopes balance.",
@@ -105,6 +108,13 @@ constexpr InvariantRow rows[] = {
      "Live bytes stay within the stated bound, at every moment and after forward.",
      "Caught: an alias that offloading skips keeps the whole base alive.", peak_within_bound,
      kinds({header, storage_alloc, op, phase_end, step_end})},
+    {"boundaries_match",
+     "Boundaries and tensor leaves of excluded regions agree in forward and replay; placeholders "
+     "are never read as data.",
+     "Caught: an op in the replay adds to an output that was not kept, and gets an empty sum.",
+     boundaries_match,
+     kinds({cache_pop, wrapper_exit, repack, slot_fill, placeholder, placeholder_read,
+            remat_placeholder, op, op_error, step_end})},
     {"policy_stable",
      "The decision to keep or to recompute an op call is the same in forward and replay, and on "
      "all "

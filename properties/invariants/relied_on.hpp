@@ -19,6 +19,12 @@ struct Snapshot {
   std::int64_t seq = 0;
 };
 
+/// What outlives the step may be written by anybody, and so may what is not known to be alive.
+inline bool is_external(const Facts& facts, StorageId storage) {
+  const LiveStorage* live = facts.storages().live(storage);
+  return live == nullptr || live->role == Role::external;
+}
+
 /// What an output was kept under: the op and the number of its call, or the region and the output.
 using KeptKey = std::pair<std::uint32_t, std::int64_t>;
 
@@ -82,6 +88,30 @@ class ReliedOnBook {
     if (!facts.enclosing_frame() || !tensor || !tensor->storage) return;
     if (const auto storage = facts.storages().find(*tensor->storage))
       calls_[*facts.enclosing_frame()].kept[output_key(event)] = {snapshot(event, facts, *storage)};
+  }
+
+  /// Something that the call relies on and that was written since: a kept output first, then what
+  /// forward read and did not write itself.
+  std::optional<Snapshot> written_since(const Facts& facts, std::int64_t frame) const {
+    std::optional<Snapshot> cause;
+    const auto consider = [&](const Snapshot& kept) {
+      if (!cause && facts.storages().version(kept.storage) != kept.version) cause = kept;
+    };
+    facts.excluded_calls().each_entry(frame, [&](NameId, const ForwardCall& call) {
+      for (const KeptOutput& output : call.entry->outputs)
+        consider({output.storage, output.version, call.entry->put_seq});
+    });
+    const ReliedOn* call = find(frame);
+    if (call == nullptr) return cause;
+    for (const auto& [key, snapshots] : call->kept) {
+      for (const Snapshot& kept : snapshots)
+        consider(kept);
+    }
+    for (const StorageId storage : call->read_order) {
+      if (!call->writes.contains(storage.number()) && !is_external(facts, storage))
+        consider(*call->reads.find(storage.number()));
+    }
+    return cause;
   }
 
  private:

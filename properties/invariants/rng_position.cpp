@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "properties/invariants/skipped_draws.hpp"
 #include "properties/invariants/wording.hpp"
 
 namespace remat {
@@ -67,6 +68,7 @@ class RngPosition : public Invariant {
         observe_set(event);
         break;
       case Kind::op:
+        if (skipped_.is_off(event, facts)) tell_off(event, facts, report);
         name_draws(event, facts);
         break;
       case Kind::sac_hit:
@@ -99,6 +101,7 @@ class RngPosition : public Invariant {
           calls_.erase(frame);
         if (facts.ends_the_step()) {
           replays_.clear();
+          skipped_.end_step();
           before_.clear();
           inside_.clear();
         }
@@ -237,10 +240,19 @@ class RngPosition : public Invariant {
   void observe_wrapper(const EventView& event, const Facts& facts) {
     if (event.kind() == Kind::wrapper_exit) {
       leave(event);
+      any_position_ = any_position_ || event.has(Field::rng_crc);
+      skipped_.exit(event, facts);
     } else {
+      skipped_.enter(facts);
       enter(event, facts, Inside::What::wrapper, id(event, Field::wrapper),
             event.is_true(Field::skipped));
     }
+  }
+
+  // N3
+  void tell_off(const EventView& event, const Facts& facts, Report& report) {
+    Replay& replay = replays_[facts.replay()->id];
+    if (!std::exchange(replay.told, true)) skipped_.tell(event, facts, report);
   }
 
   void observe_region(const EventView& event, const Facts& facts) {
@@ -321,6 +333,7 @@ class RngPosition : public Invariant {
     }
     const bool told = replays_[scope->id].told;
     replays_.erase(scope->id);
+    skipped_.end_replay(scope->id);
     const auto found = before_.find(scope->begin_seq);
     if (found == before_.end()) return;
     const Before before = found->second;
@@ -350,6 +363,7 @@ class RngPosition : public Invariant {
   std::map<Generator, Displaced> displaced_;
   FlatMap<Call> calls_;
   FlatMap<Replay> replays_;
+  SkippedDraws skipped_;
   std::map<std::int64_t, Before> before_;  // unit_begin of a replay → the state then
   // (rank, thread) → the wrappers and regions that run there, the innermost last
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Inside>> inside_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "properties/invariants/layouts_agree.hpp"
+#include "properties/invariants/told_handles.hpp"
 #include "properties/invariants/wording.hpp"
 
 namespace remat {
@@ -43,7 +44,8 @@ class SavedListsMatch : public Invariant {
         observe_repack(event, facts, report);
         break;
       case Kind::slot_fill:
-        observe_fill(event, facts, CompareOffset::no, report);
+        any_fill_ = true;
+        observe_excluded_fill(event, facts, report);
         break;
       case Kind::unpack:
         observe_unpack(event, facts, report);
@@ -78,7 +80,8 @@ class SavedListsMatch : public Invariant {
   struct Replay {
     std::size_t cursor = 0;  // how much of forward's path is matched
     std::int64_t next_index = 0;
-    bool path_broken = false;
+    bool path_broken = false;  // not compared any more
+    bool is_told = false;      // it takes another path
     bool index_broken = false;
   };
 
@@ -125,15 +128,16 @@ class SavedListsMatch : public Invariant {
                  {scope->begin_seq, event.seq()});
   }
 
-  void observe_fill(const EventView& event, const Facts& facts, CompareOffset offset,
+  /// Tells a layout that is not the packed one.
+  bool observe_fill(const EventView& event, const Facts& facts, CompareOffset offset,
                     Report& report) {
     const Slot* slot = facts.slot();
     const auto tensor = event.tensor(Field::tensor);
-    if (slot == nullptr || !tensor || !slot->packed.layout) return;
+    if (slot == nullptr || !tensor || !slot->packed.layout) return false;
     const Trace& trace = event.trace();
     const Layout& packed = trace.layout(*slot->packed.layout);
     const Layout& filled = trace.layout(tensor->layout);
-    if (layouts_agree(packed, filled, offset)) return;
+    if (layouts_agree(packed, filled, offset)) return false;
     told_[slot->name.index()] = event.seq();
     report.found(
         invariant_name, event.seq(),
@@ -141,6 +145,32 @@ class SavedListsMatch : public Invariant {
             "{} was packed as {} and is filled {} with {}; expected the layout that forward saved",
             shown(*slot, trace), shown(packed, trace), where(event, facts), shown(filled, trace)),
         {slot->packed_seq, event.seq()});
+    return true;
+  }
+
+  // X5, X7: the layout that forward packed, and made by the same op.
+  void observe_excluded_fill(const EventView& event, const Facts& facts, Report& report) {
+    const Slot* slot = facts.slot();
+    const auto tensor = event.tensor(Field::tensor);
+    if (slot == nullptr || slot->released_seq || !tensor || told_handles_.contains(*slot)) return;
+    if (observe_fill(event, facts, CompareOffset::no, report)) return told_handles_.insert(*slot);
+    const KeptTensor filled = facts.kept(*tensor);
+    if (!slot->packed.maker || !filled.maker || slot->packed.maker == filled.maker) return;
+    if (has_left_the_path(facts)) return;  // R1
+    told_handles_.insert(*slot);
+    const NameTable& names = event.trace().names();
+    report.found(invariant_name, event.seq(),
+                 fmt::format("{} was packed with what {} made and is filled {} with what {} made; "
+                             "expected the value that forward saved",
+                             shown(*slot, event.trace()), names[*slot->packed.maker],
+                             where(event, facts), names[*filled.maker]),
+                 {slot->packed_seq, event.seq()});
+  }
+
+  /// The replay has been told to go another way than forward.
+  bool has_left_the_path(const Facts& facts) const {
+    const Replay* replay = facts.in_replay() ? replays_.find(facts.replay()->id) : nullptr;
+    return replay != nullptr && (replay->is_told || replay->index_broken);
   }
 
   // F2: again at the read, for what was filled in and for what was kept.
@@ -203,7 +233,7 @@ class SavedListsMatch : public Invariant {
       replay.cursor = at + 1;
       return;
     }
-    replay.path_broken = true;
+    replay.path_broken = replay.is_told = true;
     const std::string reached =
         replay.cursor == 0
             ? std::string()
@@ -257,7 +287,8 @@ class SavedListsMatch : public Invariant {
 
   FlatMap<std::vector<NameId>> paths_;  // frame → forward's ops that make new bytes
   FlatMap<Replay> replays_;             // scope → how far it is
-  FlatMap<std::int64_t> told_;          // slot → event at which a wrong layout was told
+  ToldHandles told_handles_;
+  FlatMap<std::int64_t> told_;  // slot → event at which a wrong layout was told
   std::int64_t n_unknown_bodies_ = 0;
   bool any_fill_ = false;
 };

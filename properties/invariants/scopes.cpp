@@ -72,6 +72,13 @@ const Scope* ScopeBook::replay(const EventView& event) const {
   return nullptr;
 }
 
+const Scope* ScopeBook::of_frame(const EventView& event, std::int64_t frame) const {
+  const std::vector<Scope>& scopes = stack(event);
+  for (std::size_t i = scopes.size(); i-- > 0;)
+    if (scopes[i].frame == frame) return &scopes[i];
+  return nullptr;
+}
+
 void ScopeBook::bodies(const EventView& event, std::vector<Body>& into) {
   into.clear();
   const std::vector<Scope>& scopes = stack(event);

@@ -67,6 +67,8 @@ class ScopeBook {
   /// The innermost replay that the event lies in.
   const Scope* replay(const EventView& event) const;
   const std::vector<Scope>& stack(const EventView& event) const;
+  /// The innermost scope of that frame around the event.
+  const Scope* of_frame(const EventView& event, std::int64_t frame) const;
 
   /// Calls without a frame number whose replay has not begun, in the order in which they were first
   /// seen.

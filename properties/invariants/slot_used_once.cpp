@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "properties/invariants/told_handles.hpp"
 #include "properties/invariants/wording.hpp"
 
 namespace remat {
@@ -21,6 +22,15 @@ class SlotUsedOnce : public Invariant {
       case Kind::repack:
         observe_fill(event, facts, report);
         break;
+      case Kind::slot_fill:
+        observe_excluded_fill(event, facts, report);
+        break;
+      case Kind::cache_pop:
+        observe_pop(event, facts, report);
+        break;
+      case Kind::unit_end:
+        if (facts.ended_scope()) out_of_order_.erase(facts.ended_scope()->id);
+        return;
       case Kind::unpack_begin:
       case Kind::unpack:
       case Kind::unpack_error:
@@ -38,17 +48,22 @@ class SlotUsedOnce : public Invariant {
     any_use_ = true;
   }
 
-  void finish(const Facts&, Report& report) override {
+  void finish(const Facts& facts, Report& report) override {
     if (!any_use_) {
       report.not_checked(invariant_name,
                          "unpack, unpack_begin or repack events, or field_put and field_get");
+    } else if (!facts.header().storages_have_lifetimes) {
+      report.not_checked(invariant_name,
+                         "storage_alloc and storage_free events, which the header says are not "
+                         "recorded (that a slot hands out what was filled in was not compared)");
     }
   }
 
  private:
-  static void observe_fill(const EventView& event, const Facts& facts, Report& report) {
+  /// Tells a second fill in one session.
+  static bool observe_fill(const EventView& event, const Facts& facts, Report& report) {
     const Slot* slot = facts.slot();
-    if (slot == nullptr || !facts.session()) return;
+    if (slot == nullptr || !facts.session()) return false;
     for (const Fill& fill : slot->fills) {
       if (fill.session != facts.session()) continue;
       report.found(
@@ -59,16 +74,87 @@ class SlotUsedOnce : public Invariant {
               shown(*slot, event.trace()), where(event, facts),
               shown(facts.session(), event.trace()), fill.seq),
           {fill.seq, event.seq()});
+      return true;
+    }
+    return false;
+  }
+
+  // X3
+  void observe_excluded_fill(const EventView& event, const Facts& facts, Report& report) {
+    const Slot* slot = facts.slot();
+    if (slot == nullptr || slot->released_seq || told_.contains(*slot)) return;
+    if (belongs_there(event, facts, *slot)) {
+      if (observe_fill(event, facts, report)) told_.insert(*slot);
       return;
     }
+    told_.insert(*slot);
+    std::string filler = shown_input(*event.name(Field::wrapper), forward_number(event, facts),
+                                     event.text(Field::path), event.trace());
+    if (facts.frame()) filler += " of " + shown_call(*facts.frame(), facts, event.trace());
+    report.found(invariant_name, event.seq(),
+                 fmt::format("{} is filled {} for {}; a slot serves the call and the input that it "
+                             "was packed for",
+                             shown(*slot, event.trace()), where(event, facts), filler),
+                 {slot->packed_seq, event.seq()});
+  }
+
+  /// The forward call that the fill stands for: `call` is the replay's own count.
+  static std::optional<std::int64_t> forward_number(const EventView& event, const Facts& facts) {
+    if (event.has(Field::entry_call)) return event.integer(Field::entry_call);
+    const OpenCall* call = facts.excluded_call();
+    const ForwardCall* forward = call != nullptr ? facts.excluded_calls().forward(*call) : nullptr;
+    return forward != nullptr && forward->number ? forward->number : event.integer(Field::call);
+  }
+
+  /// What both sides record of the slot's place agrees.
+  static bool belongs_there(const EventView& event, const Facts& facts, const Slot& slot) {
+    const auto wrapper = event.name(Field::wrapper);
+    if (!slot.excluded || !wrapper) return true;
+    const ExcludedPlace& place = *slot.excluded;
+    const auto agrees = [](std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+      return !a || !b || a == b;
+    };
+    return *wrapper == place.wrapper && agrees(facts.frame(), place.frame) &&
+           agrees(forward_number(event, facts), place.call) &&
+           (place.path.empty() || !event.has(Field::path) || event.text(Field::path) == place.path);
+  }
+
+  // X8, X9
+  void observe_pop(const EventView& event, const Facts& facts, Report& report) {
+    const auto& asked = facts.asked_entry();
+    const auto wrapper = event.name(Field::wrapper);
+    if (!asked || !asked->nth_call || !wrapper) return;
+    const auto at = [&](std::size_t place) {
+      return facts.excluded_calls().forward(*facts.frame(), *wrapper, place);
+    };
+    const ForwardCall& due = *at(*asked->nth_call);
+    if (due.entry->left_seq &&
+        (due.entry->left_in_scope != facts.own_replay() || facts.own_replay() == 0)) {
+      report.found(invariant_name, event.seq(),
+                   fmt::format("{} asks {} for the {} entry, put at event {}, but that left at "
+                               "event {}; an entry is handed out once, over all sessions",
+                               shown_excluded_call(event, facts), where(event, facts),
+                               ordinal(asked->nth + 1), due.entry->put_seq, *due.entry->left_seq),
+                   {due.entry->put_seq, *due.entry->left_seq, event.seq()});
+      return;
+    }
+    const auto named = event.integer(Field::entry_call);
+    if (!named || !due.number || named == due.number) return;
+    if (std::exchange(out_of_order_[facts.own_replay()], true)) return;  // R1: the first one tells
+    report.found(invariant_name, event.seq(),
+                 fmt::format("{} takes the entry of call {} {}, but that of call {}, put at event "
+                             "{}, is next; entries leave in the order in which they came",
+                             shown_excluded_call(event, facts), *named, where(event, facts),
+                             *due.number, due.entry->put_seq),
+                 {due.entry->put_seq, event.seq()});
   }
 
   // S3: asking is what counts, whether or not the real system refused.
   static void observe_request(const EventView& event, const Facts& facts, Report& report) {
     const Slot* slot = facts.slot();
-    if (slot == nullptr || slot->released_seq || slot->held == Held::slot) return;
+    if (slot == nullptr || slot->released_seq) return;
     if (event.kind() == Kind::unpack) observe_handed_out(event, facts, *slot, report);
-    if (slot->held == Held::saved) return;
+    if (slot->held == Held::saved || slot->held == Held::slot) return;  // X2: any number of times
     const bool answers =
         event.kind() != Kind::unpack_begin && slot->open_request(facts.session()) != nullptr;
     if (!answers) observe_second_request(event, facts, *slot, report);
@@ -76,11 +162,12 @@ class SlotUsedOnce : public Invariant {
 
   static void observe_second_request(const EventView& event, const Facts& facts, const Slot& slot,
                                      Report& report) {
-    if (!facts.session() || facts.retains(*facts.session())) return;
+    if (!facts.session()) return;
     for (std::size_t i = slot.requests.size(); i-- > 0;) {
       const Request& earlier = slot.requests[i];
       if (earlier.session != facts.session()) continue;
-      if (earlier.retained) return;
+      // S6: what the unpack itself says of its fill goes before what its session was opened for.
+      if (earlier.retained.value_or(facts.retains(*facts.session()))) return;
       report.found(invariant_name, event.seq(),
                    fmt::format("{} is asked for {}{} again, after event {}; a session that does "
                                "not retain gets a slot "
@@ -164,6 +251,8 @@ class SlotUsedOnce : public Invariant {
     return {event.integer(Field::rank).value_or(-1), field.index()};
   }
 
+  ToldHandles told_;            // whose fill was told
+  FlatMap<bool> out_of_order_;  // replays that took an entry before its turn
   std::map<std::pair<std::int64_t, std::uint32_t>, Entry>
       entries_;  // (rank, field) → what it holds
   bool any_use_ = false;

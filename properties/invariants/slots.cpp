@@ -89,7 +89,12 @@ std::optional<ReleaseMoment> SlotBook::released(NameId name) const {
 void SlotBook::clear_session(SessionKey session) {
   for (const auto& [order, name] : alive_) {
     Slot& slot = slots_[name.index()];
-    std::erase_if(slot.fills, [&](const Fill& fill) { return fill.session == session; });
+    if (slot.held == Held::slot) {
+      for (Fill& fill : slot.fills)
+        if (fill.session == session) fill.session.reset();
+    } else {
+      std::erase_if(slot.fills, [&](const Fill& fill) { return fill.session == session; });
+    }
     std::erase_if(slot.requests,
                   [&](const Request& request) { return request.session == session; });
   }

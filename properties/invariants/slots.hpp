@@ -25,6 +25,8 @@ struct KeptTensor {
   std::optional<LayoutId> layout;
   std::optional<std::int64_t> recorded_version;  // field `v`
   std::uint32_t version = 0;                     // writes to the storage so far
+  std::optional<NameId> maker;                   // name of the op that made the storage
+  std::optional<std::uint32_t> writes;           // since it was made, if the trace saw that
   std::string value;                             // JSON text, empty where not recorded
 };
 
@@ -40,8 +42,17 @@ struct Fill {
 struct Request {
   std::optional<SessionKey> session;
   std::int64_t seq = 0;
-  bool begun = false;     // by an unpack_begin whose unpack or unpack_error has not come yet
-  bool retained = false;  // what was handed out may be asked for again in this session
+  bool begun = false;            // by an unpack_begin whose unpack or unpack_error has not come yet
+  std::optional<bool> retained;  // may what was handed out be asked for again in this session?
+};
+
+/// Whose slot it is, of those that an excluded region's body packed (X1, X3).
+struct ExcludedPlace {
+  std::optional<std::int64_t> frame;  // frame key
+  NameId wrapper{0};
+  std::optional<std::int64_t> call;
+  std::string path;              // of the input, as JSON; empty where it is none
+  std::optional<NameId> handle;  // shared by all slots of one input of one call
 };
 
 struct Slot {
@@ -54,6 +65,8 @@ struct Slot {
   std::optional<std::int64_t> invocation;
   std::optional<std::int64_t> microbatch;
   std::optional<NameId> region;
+  std::optional<ExcludedPlace> excluded;
+  bool is_boundary = false;  // the empty save of an excluded region's boundary
   KeptTensor packed;
   std::int64_t packed_seq = 0;
   std::optional<std::int64_t> rank;
@@ -91,7 +104,8 @@ class SlotBook {
   std::optional<ReleaseMoment> released(NameId name) const;
   /// The trace tells when slots die.
   bool deaths_are_recorded() const { return deaths_are_recorded_; }
-  /// Ends the session: its fills and requests are gone.
+  /// Ends the session: its fills and requests are gone. An excluded region's slot stays filled,
+  /// until its owner is gone (X2).
   void clear_session(SessionKey session);
   /// Visits the slots that are alive, in the order in which they were packed.
   template <typename Visit>

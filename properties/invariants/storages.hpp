@@ -43,6 +43,7 @@ struct LiveStorage {
   Role role = Role::none;
   std::int64_t bytes = 0;
   std::int64_t born_seq = 0;
+  std::optional<std::uint32_t> born_version;  // none: it was there before it was seen
   std::optional<std::int64_t> rank;
   std::int64_t made_by_frame =
       0;  // frame key of the innermost body that it was born in, or `no_frame`

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "properties/invariants/told_handles.hpp"
 #include "properties/invariants/wording.hpp"
 
 namespace remat {
@@ -85,9 +86,13 @@ class UnpackFollowsReplay : public Invariant {
     return !holds_no_tensor(slot) || slot.fill_for(facts.session()) != nullptr;
   }
 
-  void observe_unpack(const EventView& event, const Facts& facts, Report& report) const {
+  void observe_unpack(const EventView& event, const Facts& facts, Report& report) {
     const Slot* slot = facts.slot();
     if (slot == nullptr || slot->released_seq || is_filled(*slot, facts, event.trace())) return;
+    if (slot->held == Held::slot) {  // one input of a call may be saved, and read, several times
+      if (told_.contains(*slot)) return;
+      told_.insert(*slot);
+    }
     std::vector<std::int64_t> proof = {slot->packed_seq, event.seq()};
     std::string filled = "nothing has filled it";
     if (!slot->fills.empty()) {
@@ -128,6 +133,7 @@ class UnpackFollowsReplay : public Invariant {
   }
 
   std::set<std::pair<std::uint32_t, std::int64_t>> rederived_;  // (region, session)
+  ToldHandles told_;  // excluded regions' inputs whose read was told
   bool any_slot_ = false;
 };
 

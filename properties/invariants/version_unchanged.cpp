@@ -6,8 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "properties/invariants/excluded_versions.hpp"
 #include "properties/invariants/relied_on.hpp"
+#include "properties/invariants/told_handles.hpp"
 #include "properties/invariants/wording.hpp"
+#include "properties/invariants/writes_since.hpp"
 
 namespace remat {
 namespace {
@@ -39,6 +42,12 @@ class VersionUnchanged : public Invariant {
         break;
       case Kind::repack:
         observe_repack(event, facts, report);
+        break;
+      case Kind::slot_fill:
+        observe_excluded_fill(event, facts, report);
+        break;
+      case Kind::cache_pop:
+        ExcludedVersions::observe_pop(event, facts, report);
         break;
       case Kind::inputs_save:
         calls_.keep_inputs(event, facts);
@@ -100,21 +109,6 @@ class VersionUnchanged : public Invariant {
     const auto tensor = event.tensor(Field::tensor);
     return tensor && tensor->version.has_value();
   }
-  static std::string writes_since(const Facts& facts, StorageId storage, std::uint32_t version) {
-    const std::uint32_t now = facts.storages().version(storage);
-    const auto written = facts.storages().written_seq(storage);
-    return fmt::format(
-        "written {} at event {} (version {} then, {} now)",
-        now - version == 1 ? "since," : fmt::format("{} times since, last", now - version),
-        written.value_or(0), version, now);
-  }
-  static std::vector<std::int64_t> proof(const Facts& facts, StorageId storage, std::int64_t since,
-                                         std::int64_t now) {
-    std::vector<std::int64_t> events = {since, now};
-    if (const auto written = facts.storages().written_seq(storage)) events.push_back(*written);
-    return events;
-  }
-
   void observe_write(const EventView& event, const Facts& facts) {
     any_write_ = true;
     const auto number = event.integer(Field::storage);
@@ -166,12 +160,7 @@ class VersionUnchanged : public Invariant {
                     "another value",
                     shown(storage, facts, event.trace()), first->seq, event.text(Field::name),
                     where(event, facts), writes_since(facts, storage, first->version)),
-        proof(facts, storage, first->seq, event.seq()));
-  }
-
-  static bool is_external(const Facts& facts, StorageId storage) {
-    const LiveStorage* live = facts.storages().live(storage);
-    return live == nullptr || live->role == Role::external;
+        proof_of_write(facts, storage, first->seq, event.seq()));
   }
 
   /// The same write was told when the region's inputs were fetched.
@@ -201,6 +190,10 @@ class VersionUnchanged : public Invariant {
       return check_recorded_version(event, facts, *slot, kept, since, report);
     if (facts.storages().version(*kept.storage) == kept.version) return;
     if (in_question_ && told_at_inputs(facts, *kept.storage, *in_question_, report)) return;
+    if (slot->held == Held::slot) {  // one input of a call may be saved several times
+      if (told_.contains(*slot)) return;
+      told_.insert(*slot);
+    }
     report.found(
         invariant_name, event.seq(),
         fmt::format(
@@ -208,7 +201,7 @@ class VersionUnchanged : public Invariant {
             shown(*slot, event.trace()), where(event, facts),
             shown(*kept.storage, facts, event.trace()), how, since,
             writes_since(facts, *kept.storage, kept.version)),
-        proof(facts, *kept.storage, since, event.seq()));
+        proof_of_write(facts, *kept.storage, since, event.seq()));
   }
 
   // M2: a recorder that sees no writes still knows the versions of what it packs.
@@ -252,7 +245,31 @@ class VersionUnchanged : public Invariant {
                              shown(*slot, event.trace()), where(event, facts),
                              shown(storage, facts, event.trace()), slot->packed_seq,
                              writes_since(facts, storage, slot->packed.version)),
-                 proof(facts, storage, slot->packed_seq, event.seq()));
+                 proof_of_write(facts, storage, slot->packed_seq, event.seq()));
+  }
+
+  void observe_excluded_fill(const EventView& event, const Facts& facts, Report& report) {
+    any_version_ = any_version_ || has_version(event);
+    const Slot* slot = facts.slot();
+    const auto tensor = event.tensor(Field::tensor);
+    const auto storage = tensor ? facts.storage_of(*tensor) : std::nullopt;
+    if (slot == nullptr || slot->released_seq || !storage) return;
+    if (slot->packed.storage == storage && is_told_as_read(facts, *storage, report)) return;
+    excluded_.observe_fill(event, facts, *slot, any_write_, report);
+  }
+
+  /// As K4: the replay's own read of the storage is what tells the write, or excuses it.
+  bool is_told_as_read(const Facts& facts, StorageId storage, const Report& report) const {
+    if (is_external(facts, storage)) return true;
+    const Scope* scope = facts.replay();
+    if (scope == nullptr) return false;
+    const Replay* replay = replays_.find(scope->id);
+    if (replay != nullptr && replay->writes.contains(storage.number())) return true;
+    const ReliedOn* call = calls_.find(scope->frame);
+    const Snapshot* first = call == nullptr ? nullptr : call->reads.find(storage.number());
+    const bool is_told = replay != nullptr && replay->reads.contains(storage.number()) &&
+                         first != nullptr && first->version != facts.storages().version(storage);
+    return is_told || told_at_inputs(facts, storage, scope->frame, report);
   }
 
   // K3: the real system stops right after it asks.
@@ -270,7 +287,7 @@ class VersionUnchanged : public Invariant {
                                shown_call(*facts.frame(), facts, event.trace()),
                                where(event, facts), shown(input.storage, facts, event.trace()),
                                input.seq, writes_since(facts, input.storage, input.version)),
-                   proof(facts, input.storage, input.seq, event.seq()));
+                   proof_of_write(facts, input.storage, input.seq, event.seq()));
     }
   }
 
@@ -291,7 +308,7 @@ class VersionUnchanged : public Invariant {
                                "while it is kept",
                                what, where(event, facts), shown(kept.storage, facts, event.trace()),
                                kept.seq, writes_since(facts, kept.storage, kept.version)),
-                   proof(facts, kept.storage, kept.seq, event.seq()));
+                   proof_of_write(facts, kept.storage, kept.seq, event.seq()));
       return;
     }
   }
@@ -328,23 +345,8 @@ class VersionUnchanged : public Invariant {
 
   bool accuse(const EventView& event, const Facts& facts, std::int64_t frame,
               Report& report) const {
-    const ReliedOn* call = calls_.find(frame);
-    if (call == nullptr) return false;
-    const auto changed = [&](const Snapshot& kept) {
-      return facts.storages().version(kept.storage) != kept.version;
-    };
-    const Snapshot* cause = nullptr;
-    for (const auto& [key, snapshots] : call->kept) {
-      for (const Snapshot& kept : snapshots)
-        if (cause == nullptr && changed(kept)) cause = &kept;
-    }
-    for (const StorageId storage : call->read_order) {
-      const Snapshot* read = call->reads.find(storage.number());
-      if (cause == nullptr && !call->writes.contains(storage.number()) &&
-          !is_external(facts, storage) && changed(*read))
-        cause = read;
-    }
-    if (cause == nullptr) return false;
+    const std::optional<Snapshot> cause = calls_.written_since(facts, frame);
+    if (!cause) return false;
     report.found(invariant_name, event.seq(),
                  fmt::format("the run stops with {} {}, and {} relies on {}, which it kept or read "
                              "at event {} and which "
@@ -353,12 +355,14 @@ class VersionUnchanged : public Invariant {
                              where(event, facts), shown_call(frame, facts, event.trace()),
                              shown(cause->storage, facts, event.trace()), cause->seq,
                              writes_since(facts, cause->storage, cause->version)),
-                 proof(facts, cause->storage, cause->seq, event.seq()));
+                 proof_of_write(facts, cause->storage, cause->seq, event.seq()));
     return true;
   }
 
   ReliedOnBook calls_;
   FlatMap<Replay> replays_;
+  ExcludedVersions excluded_;
+  ToldHandles told_;  // excluded regions' inputs whose read was told
   std::optional<std::int64_t> last_inputs_seq_;
   std::optional<std::int64_t>
       in_question_;  // the call whose replay raised, or whose inputs were fetched last

@@ -21,10 +21,52 @@ std::string shown_call(std::optional<NameId> unit, std::optional<std::int64_t> i
   return text;
 }
 
+// A JSON string that needs no escapes reads better without its quotes.
+std::string_view unquoted(std::string_view json) {
+  if (json.size() < 2 || json.front() != '"' || json.find('\\') != std::string_view::npos)
+    return json;
+  return json.substr(1, json.size() - 2);
+}
+
 }  // namespace
+
+std::string shown_wrapper(NameId wrapper, std::optional<std::int64_t> call, const Trace& trace) {
+  std::string text = fmt::format("wrapper {}", trace.names()[wrapper]);
+  if (call) text += fmt::format("#{}", *call);
+  return text;
+}
+
+std::string shown_input(NameId wrapper, std::optional<std::int64_t> call, std::string_view path,
+                        const Trace& trace) {
+  const std::string text = shown_wrapper(wrapper, call, trace);
+  return path.empty() ? text : fmt::format("{}, input {},", text, unquoted(path));
+}
+
+std::string shown_excluded_call(const EventView& event, const Facts& facts) {
+  const auto wrapper = event.name(Field::wrapper);
+  std::string text = wrapper ? shown_wrapper(*wrapper, event.integer(Field::call), event.trace())
+                             : std::string("an excluded region");
+  if (facts.frame()) text += " of " + shown_call(*facts.frame(), facts, event.trace());
+  return text;
+}
+
+std::string ordinal(std::int64_t n) {
+  const std::int64_t tens = n % 100;
+  const char* ending = "th";
+  if (tens < 11 || tens > 13) {
+    if (n % 10 == 1) ending = "st";
+    if (n % 10 == 2) ending = "nd";
+    if (n % 10 == 3) ending = "rd";
+  }
+  return fmt::format("{}{}", n, ending);
+}
 
 std::string shown(const Slot& slot, const Trace& trace) {
   std::string text = fmt::format("slot {}", trace.names()[slot.name]);
+  if (slot.excluded) {
+    const ExcludedPlace& place = *slot.excluded;
+    text += " of " + shown_input(place.wrapper, place.call, place.path, trace);
+  }
   const std::string call = shown_call(slot.unit, slot.invocation, slot.microbatch, trace);
   if (!call.empty()) return text + " of " + call;
   if (slot.region) text += fmt::format(" of region {}", trace.names()[*slot.region]);

@@ -10,8 +10,20 @@ namespace remat {
 
 // How messages name things: the same words in every finding.
 
-/// `slot f1.3 of layer1#0 (micro-batch 0)`.
+/// `slot f1.3 of layer1#0 (micro-batch 0)`; `slot x3 of wrapper mlp#1, input arg0, of …` for one
+/// that an excluded region's body packed.
 std::string shown(const Slot& slot, const Trace& trace);
+/// `wrapper mlp#1`: call 1 of an excluded region.
+std::string shown_wrapper(NameId wrapper, std::optional<std::int64_t> call, const Trace& trace);
+/// `wrapper mlp#1, input arg0,`: likewise, and one of its inputs by its path, as JSON; no more than
+/// `shown_wrapper` where that is empty.
+std::string shown_input(NameId wrapper, std::optional<std::int64_t> call, std::string_view path,
+                        const Trace& trace);
+/// The call of an excluded region that the event names: `wrapper mlp#1 of layer1#0 (micro-batch
+/// 0)`.
+std::string shown_excluded_call(const EventView& event, const Facts& facts);
+/// `1st`, `2nd`, `13th`.
+std::string ordinal(std::int64_t n);
 /// `graph task 39`, `session g1`, `a single read (7)`; "no session" where the trace tells none.
 std::string shown(std::optional<SessionKey> session, const Trace& trace);
 /// `storage 12` with its name, where it has one.

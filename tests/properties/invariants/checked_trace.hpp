@@ -12,6 +12,7 @@
 namespace remat {
 
 using Findings = std::vector<Finding>;
+inline const Findings no_findings;  // compared with, so that a failure prints what there is
 
 /// A trace written by hand, read by the real reader: JSON Lines that need no `seq` and no header.
 /// The n-th event is event n, a header that says no more than the format goes before the first

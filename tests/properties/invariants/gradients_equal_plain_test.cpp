@@ -153,11 +153,12 @@ TEST_CASE("gradients_equal_plain compares a refilled value with the packed one",
       {"kind":"pack","phase":"forward","frame":1,"wrapper":"w","slot":"w.0","role":"excl_input","held":"slot","tensor":{"dtype":"f32","shape":[4],"off":0,"value":5}}
       {"kind":"slot_fill","phase":"replay","frame":1,"wrapper":"w","slot":"w.0","tensor":{"dtype":"f32","shape":[4],"off":8,"value":6}}
     )")
-              .findings == Findings{{"gradients_equal_plain",
-                                     2,
-                                     "slot w.0 was packed with value 5 and is filled in replay "
-                                     "with 6; expected the value that forward saved",
-                                     {1, 2}}});
+              .findings ==
+          Findings{{"gradients_equal_plain",
+                    2,
+                    "slot w.0 of wrapper w was packed with value 5 and is filled in replay "
+                    "with 6; expected the value that forward saved",
+                    {1, 2}}});
   }
   SECTION("equal values are fine, and so are values that one side lacks") {
     CHECK(checked(packed + R"(

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/properties/invariants/checked_trace.hpp"
+#include "tests/properties/invariants/excluded_region.hpp"
 
 using namespace remat;
 
@@ -113,12 +114,24 @@ TEST_CASE("no_use_after_free names each way to read a released storage",
       {"kind":"pack","phase":"forward","frame":1,"wrapper":"w","slot":"w.0","role":"excl_input","held":"slot"}
       {"kind":"slot_fill","phase":"replay","frame":1,"wrapper":"w","slot":"w.0","tensor":{"t":1,"s":1}}
     )")
+              .findings == Findings{{"no_use_after_free",
+                                     5,
+                                     "storage 1 'w.full' is put in slot w.0 of wrapper w in "
+                                     "replay, but it was released at event "
+                                     "3; expected the release after its last reader",
+                                     {3, 5}}});
+  }
+  SECTION("an excluded region's entry keeps it") {
+    CHECK(checked(excluded_forward + R"({"kind":"storage_free","storage":2})" + excluded_replay)
               .findings ==
           Findings{{"no_use_after_free",
-                    5,
-                    "storage 1 'w.full' is put in slot w.0 in replay, but it was released at event "
-                    "3; expected the release after its last reader",
-                    {3, 5}}});
+                    15,
+                    "storage 2 is handed to a replay as a kept output of wrapper w#0 of A#0 in the "
+                    "replay of A#0 for session g, but it was released at event 11; expected the "
+                    "release after its last reader",
+                    {11, 15}}});
+    CHECK(checked(excluded_forward + excluded_replay + R"({"kind":"storage_free","storage":2})")
+              .findings.empty());
   }
   SECTION("a cache hands it out") {
     CHECK(checked(made + released + R"(

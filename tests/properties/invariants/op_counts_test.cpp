@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/properties/invariants/checked_trace.hpp"
+#include "tests/properties/invariants/excluded_region.hpp"
 
 using namespace remat;
 
@@ -246,6 +247,44 @@ TEST_CASE("op_counts forgets a call's effects with the call", "[invariants][op_c
   )" + replay_begins +
                 effect_again + write_again)
             .findings.empty());
+}
+
+TEST_CASE("op_counts names an op of an excluded region that a replay goes over",
+          "[invariants][op_counts]") {
+  const auto replayed = [](const std::string& op) {
+    return excluded_forward +
+           with(excluded_replay, R"(  {"kind":"boundary")", op + "\n" + R"(  {"kind":"boundary")");
+  };
+  const std::string square =
+      R"({"kind":"op","phase":"replay","unit":"A","name":"square","inputs":[11],"outputs":[]})";
+  const std::string message =
+      "square runs in the replay of A#0 for session g, inside wrapper w#0; expected the body of an "
+      "excluded region to run once, in forward";
+  SECTION("its body is skipped") {
+    CHECK(checked(replayed(square)).findings == Findings{{"op_counts", 16, message, {13, 16}}});
+    CHECK(checked(replayed(square + "\n" + square)).findings.size() == 1);
+  }
+  SECTION("its body runs again") {
+    CHECK(checked(with(replayed(square), R"("skipped":true)", R"("skipped":false)")).findings ==
+          Findings{{"op_counts", 16, message, {13, 16}}});
+  }
+  SECTION("what a hook does there is none of it, nor what comes behind") {
+    CHECK(checked(replayed(with(square, R"("name")", R"("internal":"slot_fill","name")")))
+              .findings.empty());
+    CHECK(checked(excluded_forward + with(excluded_replay, R"(  {"kind":"unit_end")",
+                                          square + "\n" + R"(  {"kind":"unit_end")"))
+              .findings.empty());
+  }
+  SECTION("a region inside the replay is a forward of its own, and so is its excluded region") {
+    CHECK(checked(excluded_forward + with(excluded_replay, R"(  {"kind":"unit_end")", R"(
+      {"kind":"unit_begin","phase":"replay","unit":"B","inv":0,"frame":2,"exec":"forward"}
+      {"kind":"wrapper_enter","phase":"replay","frame":2,"wrapper":"w","call":0,"exec":"forward","skipped":false}
+      {"kind":"op","phase":"replay","unit":"B","name":"square","inputs":[11],"outputs":[]}
+      {"kind":"wrapper_exit","phase":"replay","frame":2,"wrapper":"w","call":0,"exec":"forward","ended_by":"return"}
+      {"kind":"unit_end","phase":"replay","unit":"B","frame":2,"exec":"forward"}
+      {"kind":"unit_end")"))
+              .findings.empty());
+  }
 }
 
 TEST_CASE("op_counts says what it lacks", "[invariants][op_counts]") {

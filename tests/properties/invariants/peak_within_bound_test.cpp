@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/properties/invariants/checked_trace.hpp"
+#include "tests/properties/invariants/excluded_region.hpp"
 
 using namespace remat;
 
@@ -152,6 +153,31 @@ TEST_CASE("peak_within_bound counts what is alive and nobody outside owns",
   SECTION("a bound that is met holds") {
     CHECK(checked(bounded + made(1) + made(2)).findings.empty());
   }
+}
+
+TEST_CASE("peak_within_bound tells what excluded regions keep from what a replay rederives",
+          "[invariants][peak_within_bound]") {
+  // Storage 2 is kept, storage 11 rederived; storage 1 is neither, and storage 3 one too many.
+  CHECK(
+      checked(
+          expecting(R"("peak_bytes":48)") + excluded_forward + excluded_replay +
+          R"({"kind":"op","phase":"backward","name":"mm","inputs":[],"outputs":[{"t":3,"s":3,"bytes":4}]})")
+          .findings ==
+      Findings{{"peak_within_bound",
+                20,
+                "52 bytes are alive in backward once storage 3 (4 bytes) is there; the bound is "
+                "48 bytes; excluded regions hold 0 bytes kept by forward and 16 bytes rederived "
+                "by replays",
+                {20}}});
+  CHECK(checked(expecting(R"("resident_bytes":16)") + excluded_forward +
+                R"({"kind":"phase_end","phase":"forward"})")
+            .findings ==
+        Findings{{"peak_within_bound",
+                  11,
+                  "32 bytes are alive at the end of the step's last forward; the bound is 16 "
+                  "bytes; excluded regions hold 16 bytes kept by forward and 0 bytes rederived by "
+                  "replays",
+                  {11}}});
 }
 
 TEST_CASE("peak_within_bound says what it lacks", "[invariants][peak_within_bound]") {

@@ -14,7 +14,6 @@ namespace remat {
 namespace {
 
 const std::string nothing;  // compared with, so that a failure prints what there is
-const Findings no_findings;
 
 // Of each kind; a build with sanitizers is ten times slower.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -146,12 +146,12 @@ TEST_CASE("saved_lists_match compares an excluded region's slot without the offs
   CHECK(checked(packed + R"(
     {"kind":"slot_fill","phase":"replay","frame":1,"wrapper":"w","slot":"w.0","tensor":{"t":2,"s":2,"dtype":"f32","shape":[5],"off":0}}
   )")
-            .findings ==
-        Findings{{"saved_lists_match",
-                  2,
-                  "slot w.0 was packed as f32 [4] offset 8 and is filled in replay with f32 [5] "
-                  "offset 0; expected the layout that forward saved",
-                  {1, 2}}});
+            .findings == Findings{{"saved_lists_match",
+                                   2,
+                                   "slot w.0 of wrapper w#0 was packed as f32 [4] offset 8 and is "
+                                   "filled in replay with f32 [5] "
+                                   "offset 0; expected the layout that forward saved",
+                                   {1, 2}}});
 }
 
 TEST_CASE("saved_lists_match names a fill beyond forward's last save",

@@ -144,7 +144,8 @@ TEST_CASE("unpack_follows_replay names an excluded region's input slot that no r
             .findings ==
         Findings{{"unpack_follows_replay",
                   2,
-                  "slot w.0 is read in backward by graph task 5, but nothing has filled it: since "
+                  "slot w.0 of wrapper w#0 is read in backward by graph task 5, but nothing has "
+                  "filled it: since "
                   "its pack it holds an empty input slot; expected a replay or a reload of the "
                   "same session before the read",
                   {1, 2}}});
