@@ -83,15 +83,17 @@ void CaseRunner::judge(const GeneratedCase& generated, const Verdict& verdict,
 }
 
 /// Where the request begins that ended in the error: the outermost slot that was asked for and not
-/// handed out; the error itself where none was.
+/// handed out; where none was, the read of a placeholder that was refused, or the error itself.
 std::int64_t CaseRunner::first_expected_seq() const {
   std::vector<std::int64_t> open;
+  std::int64_t refused = result_.error_seq;
   for (std::size_t i = 0; i < trace_.size(); ++i) {
     const EventView event = trace_[i];
     if (event.kind() == Kind::unpack_begin) open.push_back(event.seq());
+    if (event.kind() == Kind::placeholder_read) refused = event.seq();
     if (event.kind() == Kind::unpack && !open.empty()) open.pop_back();
   }
-  return open.empty() ? result_.error_seq : open.front();
+  return open.empty() ? refused : open.front();
 }
 
 std::uint64_t CaseRunner::digest() const {

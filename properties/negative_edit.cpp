@@ -120,7 +120,7 @@ constexpr std::array rows = {
             "E-CACHE-LEFT",
             2,
             wrappers,
-            {"saved_lists_match"}},
+            {"saved_lists_match", "boundaries_match", "gradients_equal_plain"}},
     EditRow{Edit::output_escapes,
             "output escapes",
             "E-SLOT-EMPTY",

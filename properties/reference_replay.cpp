@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "model/units.hpp"
 
@@ -65,6 +66,7 @@ class Walker {
     ++holds_[buffer.index()];
   }
   void drop(ValueId gone) {
+    if (served_.erase(gone.index()) != 0) return;
     const BufferId buffer = value(gone).buffer;
     if (!is_inside(buffer) || holds_[buffer.index()] == 0) return;
     if (--holds_[buffer.index()] > 0 || kept_[buffer.index()]) return;
@@ -134,7 +136,11 @@ class Walker {
         walk_.kept_by_frame.emplace_back(call->frame, output);
       }
     }
-    if (stretch_.is_replay && in_own_frame(state)) keep_slots(at, wrapper.end);
+    if (stretch_.is_replay && in_own_frame(state)) {
+      keep_slots(at, wrapper.end);
+      for (const ValueId output : wrapper.outputs)
+        served_.insert(output.index());
+    }
     for (const bool has_boundary : call->has_boundary)
       if (has_boundary && pack(*program_->trigger, state)) return false;
     return true;
@@ -185,12 +191,8 @@ class Walker {
     const bool is_served = kept && stretch_.is_replay && in_own_frame(state);
     if (!is_served) {
       walk_.ran.push_back(at);
-      for (const ValueId output : op.outputs) {
-        const auto lies_on = [&](ValueId input) {
-          return value(input).buffer == value(output).buffer;
-        };
-        make(output, std::none_of(op.inputs.begin(), op.inputs.end(), lies_on));
-      }
+      for (const ValueId output : op.outputs)
+        make_output(op, output);
       for (const ValueId output : op.outputs) {
         if (!kept) break;
         keep(output);
@@ -203,6 +205,16 @@ class Walker {
     for (const Save& save : op.saves)
       if (save.copy_of) drop(save.value);
     return true;
+  }
+
+  void make_output(const OpStatement& op, ValueId output) {
+    const auto lies_on = [&](ValueId input) { return value(input).buffer == value(output).buffer; };
+    const auto base = std::find_if(op.inputs.begin(), op.inputs.end(), lies_on);
+    if (base != op.inputs.end() && served_.count(base->index()) != 0) {
+      served_.insert(output.index());
+    } else {
+      make(output, base == op.inputs.end());
+    }
   }
 
   /// P10: the policy's answer for this call of the op; calls are counted by name in each frame.
@@ -219,6 +231,8 @@ class Walker {
   ReferenceWalk walk_;
   std::vector<std::uint32_t> holds_;  // by buffer: variables that lie in it
   std::vector<bool> kept_;            // by buffer
+  // Values on forward's buffers, or on none: what an excluded region handed to the replay.
+  std::set<std::uint32_t> served_;
   ByteTotal live_;
   std::map<std::pair<std::size_t, std::string_view>, std::int64_t> calls_;
 };

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,11 +24,12 @@ struct Inside {
   enum class What : std::uint8_t { body, wrapper, region, op } what = What::body;
   std::uint32_t name = 0;
   std::int64_t number = 0;  // which run of it, counted in its call; the op's index in its cache
+  std::int64_t frame = -1;  // whose call that is: a nested unit's wrappers are its own
   friend bool operator==(const Inside&, const Inside&) = default;
 };
 
 /// How often something was entered.
-using Entered = std::map<std::pair<Inside::What, std::uint32_t>, std::int64_t>;
+using Entered = std::map<std::tuple<std::int64_t, Inside::What, std::uint32_t>, std::int64_t>;
 
 struct Draw {
   std::int64_t position = 0;
@@ -226,8 +228,8 @@ class RngPosition : public Invariant {
       Call* call = calls_.find(draw.frame);
       if (call != nullptr &&
           call->draws[draw.generator][draw.index].inside.what == Inside::What::body) {
-        call->draws[draw.generator][draw.index].inside = {Inside::What::op, named_op_,
-                                                          event.integer(Field::idx).value_or(-1)};
+        call->draws[draw.generator][draw.index].inside = {
+            Inside::What::op, named_op_, event.integer(Field::idx).value_or(-1), -1};
       }
     }
     named_.clear();
@@ -268,13 +270,14 @@ class RngPosition : public Invariant {
   // own numbers go on over a call's replays.
   void enter(const EventView& event, const Facts& facts, Inside::What what, std::uint32_t name,
              bool skipped) {
-    Inside run{what, name, 0};
+    const std::int64_t frame = facts.enclosing_frame().value_or(-1);
+    Inside run{what, name, 0, frame};
     if (facts.replay() != nullptr) {
       Replay& replay = replays_[facts.replay()->id];
-      run.number = replay.entered[{what, name}]++;
+      run.number = replay.entered[{frame, what, name}]++;
       if (skipped) replay.skipped.push_back(run);
-    } else if (const auto frame = facts.enclosing_frame()) {
-      run.number = calls_[*frame].entered[{what, name}]++;
+    } else if (frame != -1) {
+      run.number = calls_[frame].entered[{frame, what, name}]++;
     }
     inside_[place(event)].push_back(run);
   }
