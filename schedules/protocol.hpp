@@ -37,8 +37,7 @@ enum class PackDecision : std::uint8_t {
 struct SlotState {
   bool replayed = false;    // the frame has been replayed for this session
   bool filled = false;      // that replay reached the slot
-  bool handed_out = false;  // and its tensor was read already
-  bool retained = false;    // the session that asks hands out again
+  bool handed_out = false;  // and its tensor was read already, by one who does not retain
 };
 enum class UnpackDecision : std::uint8_t { replay, hand_out, twice, never_filled };
 

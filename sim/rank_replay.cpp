@@ -42,7 +42,6 @@ Flow Rank::unpack_kept(SavedSlot& slot, Tensor& tensor) {
 Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& asked_by, Tensor& tensor) {
   CheckpointFrame& frame = *frames_[slot.frame];
   const ReplayKey key = key_for(frame, asked_by);
-  const bool retained = is_retained(key);
   const std::string name = log_->is_on() ? slot_name(slot) : std::string();
   log_->unpack_begin(name, frame.number, key);
   ++hook_calls_;
@@ -58,8 +57,7 @@ Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& asked_by, Tensor& ten
         slot.index < session.slots.size() ? &session.slots[slot.index] : nullptr;
     const SlotState state{.replayed = session.replayed,
                           .filled = filled != nullptr && filled->filled,
-                          .handed_out = filled != nullptr && filled->handed_out,
-                          .retained = retained};
+                          .handed_out = filled != nullptr && filled->handed_out};
     switch (protocol_->unpack(state)) {
       case UnpackDecision::replay:
         if (const Flow flow = replay(slot.frame, key, asked_by); flow != Flow::done) return flow;
@@ -80,7 +78,8 @@ Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& asked_by, Tensor& ten
                                               "(version {} to {})",
                                               filled.version, now));
   }
-  filled.handed_out = true;
+  const bool retained = is_retained(key);
+  filled.handed_out |= !retained;
   tensor = frame_rules_.releases_when_read && !retained
                ? std::move(filled.tensor)
                : filled.tensor.shared_as(OwnerClass::recomputed);

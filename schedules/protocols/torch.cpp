@@ -21,7 +21,7 @@ PackDecision TorchProtocol::pack(const PackState& state) const {
 UnpackDecision TorchProtocol::unpack(const SlotState& state) const {
   if (!state.replayed) return UnpackDecision::replay;
   if (!state.filled) return UnpackDecision::never_filled;
-  return state.handed_out && !state.retained ? UnpackDecision::twice : UnpackDecision::hand_out;
+  return state.handed_out ? UnpackDecision::twice : UnpackDecision::hand_out;
 }
 
 ReplayFault TorchProtocol::replay_ended(const ReplayEnd& end) const {
