@@ -41,8 +41,8 @@ struct ProgramValue {
   bool in_container = false;   // leaves the region that makes it inside a dict or a list
 };
 
-/// Where a recording shows that a save of an excluded region's body went: the slot's number, and the
-/// input of the call that a replay brings it from; none where the tensor is kept.
+/// Where a recording shows that a save of an excluded region's body went: the slot's number, and
+/// the input of the call that a replay brings it from; none where the tensor is kept.
 struct ExcludedSlot {
   std::int64_t number = 0;
   std::optional<std::size_t> input = std::nullopt;
@@ -94,9 +94,9 @@ struct RegionBegin {
   bool reentrant = false;
   bool early_stop = true;
   bool preserves_rng = true;
-  bool knows_sessions = false;        // recompute sessions may replay it
-  std::optional<std::int64_t> frame;  // its number, where a recording gives one
-  std::vector<ValueId> inputs;        // top-level tensor arguments, kept as saved tensors
+  bool knows_sessions = false;            // recompute sessions may replay it
+  std::optional<std::int64_t> frame;      // its number, where a recording gives one
+  std::vector<ValueId> inputs;            // top-level tensor arguments, kept as saved tensors
   std::vector<ExcludedSlot> input_slots;  // of these, where a recording tells
   std::vector<ValueId> captured;  // read in the body, made outside it, and no top-level argument
   std::vector<ValueId> params;    // parameters that the body reads
@@ -174,9 +174,9 @@ using Statement = std::variant<OpStatement, RegionBegin, RegionEnd, Release, Sid
 /// The forward of one micro-batch.
 struct Forward {
   std::vector<Statement> statements;
-  std::optional<ValueId> root;  // what backward starts from
+  std::optional<ValueId> root;       // what backward starts from
   std::vector<ValueId> other_roots;  // what some backward starts from instead
-  std::vector<ValueId> inputs;  // leaves that dx asks for
+  std::vector<ValueId> inputs;       // leaves that dx asks for
 };
 
 /// What is trained: forwards, the tensors between their ops, and the parameters in their order.

@@ -177,7 +177,7 @@ class EventLog {
   std::optional<std::int64_t> microbatch_;
   std::optional<std::int64_t> graph_task_;
   std::vector<Unit> units_;
-  std::vector<std::string> sessions_;  // names, by number
+  std::vector<std::string> sessions_;             // names, by number
   std::vector<std::optional<LayoutId>> layouts_;  // by value
   std::vector<TensorView> views_;                 // reused
   std::vector<std::string> texts_;                // reused

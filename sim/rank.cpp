@@ -234,9 +234,9 @@ Flow Rank::run_forward(std::size_t forward, std::optional<std::int64_t> microbat
   // What something else holds too lives on by that: the caller's variable of it ends here.
   walk.variables.keep_if([&](const Variable& variable) {
     const std::vector<ValueId>& others = program.other_roots;
-    const bool is_root = program.root == variable.tensor.value ||
-                         std::find(others.begin(), others.end(), variable.tensor.value) !=
-                             others.end();
+    const bool is_root =
+        program.root == variable.tensor.value ||
+        std::find(others.begin(), others.end(), variable.tensor.value) != others.end();
     return is_root || ledger_.has_one_owner(variable.tensor.hold.storage());
   });
   if (flow == Flow::failed) log_error();

@@ -159,6 +159,11 @@ class Rank : private SlotOwner {
     ReplayKey key;
     std::int64_t rng_position = 0;  // where forward's draws began
   };
+  /// What an op makes of inputs whose shapes are not forward's: nothing special where they are.
+  struct CarriedShapes {
+    bool raises = false;  // once what it saves before it runs is packed
+    std::vector<Shape> made;
+  };
   /// A gradient on its way.
   struct Gradient {
     Owned hold;
@@ -300,8 +305,9 @@ class Rank : private SlotOwner {
   // rank_shapes.cpp
   const Shape& shape_of(const Tensor& tensor) const;
   void keep_shape(ValueId known_as, std::int64_t from, const Tensor& to);
-  Flow carry_shapes(Walk& walk, const OpStatement& op, std::vector<Shape>& made);
-  void note_shapes(const std::vector<Shape>& made, const Tensors& outputs);
+  Flow carry_shapes(Walk& walk, const OpStatement& op, CarriedShapes& made);
+  Flow refuse_placeholder(const OpStatement& op);
+  void note_shapes(const CarriedShapes& made, const Tensors& outputs);
   Flow refuse_other_shapes(const Node& node, const Tensors& saved);
 
   // rank_backward.cpp

@@ -99,8 +99,8 @@ void Rank::keep_shape(ValueId known_as, std::int64_t from, const Tensor& to) {
   if (shape != value_of(known_as).layout.shape) other_shapes_[to.id] = shape;
 }
 
-/// Shapes of what the op will make, where they are not forward's.
-Flow Rank::carry_shapes(Walk& walk, const OpStatement& op, std::vector<Shape>& made) {
+/// Looks at the op before it does anything: one that is made of others saves otherwise too.
+Flow Rank::carry_shapes(Walk& walk, const OpStatement& op, CarriedShapes& made) {
   std::vector<Shape> inputs;
   std::vector<Shape> forward;
   for (const ValueId input : op.inputs) {
@@ -110,23 +110,24 @@ Flow Rank::carry_shapes(Walk& walk, const OpStatement& op, std::vector<Shape>& m
   if (inputs == forward || op.outputs.empty()) return Flow::done;
   const CarriedShape carried =
       carried_shape(op, inputs, forward, value_of(op.outputs[0]).layout.shape);
-  switch (carried.kind) {
-    case CarriedShape::Kind::known:
-      made.push_back(carried.shape);
-      return Flow::done;
-    case CarriedShape::Kind::raises:
-      return fail("E-PLACEHOLDER", "builtins.RuntimeError",
-                  op.name + " reads a placeholder, whose shape does not go with the others");
-    case CarriedShape::Kind::unknown:
-      break;
+  if (carried.kind == CarriedShape::Kind::unknown) {
+    return fail("E-UNKNOWN", "builtins.RuntimeError",
+                op.name + " reads a placeholder in a replay: what it does then is not told");
   }
-  return fail("E-UNKNOWN", "builtins.RuntimeError",
-              op.name + " reads a placeholder in a replay: what it does then is not told");
+  made.raises = carried.kind == CarriedShape::Kind::raises;
+  made.made.push_back(carried.shape);
+  return Flow::done;
 }
 
-void Rank::note_shapes(const std::vector<Shape>& made, const Tensors& outputs) {
-  for (std::size_t j = 0; j < made.size() && j < outputs.size(); ++j) {
-    if (made[j] != value_of(outputs[j].value).layout.shape) other_shapes_[outputs[j].id] = made[j];
+Flow Rank::refuse_placeholder(const OpStatement& op) {
+  return fail("E-PLACEHOLDER", "builtins.RuntimeError",
+              op.name + " reads a placeholder, whose shape does not go with the others");
+}
+
+void Rank::note_shapes(const CarriedShapes& shapes, const Tensors& outputs) {
+  for (std::size_t j = 0; j < shapes.made.size() && j < outputs.size(); ++j) {
+    const Shape& shape = shapes.made[j];
+    if (shape != value_of(outputs[j].value).layout.shape) other_shapes_[outputs[j].id] = shape;
   }
 }
 
@@ -138,9 +139,9 @@ Flow Rank::refuse_other_shapes(const Node& node, const Tensors& saved) {
     if (slot.where != SavedSlot::Where::input_slot) continue;
     const InputSlot& packed = frames_[slot.frame]->input_slots[slot.index];
     if (shape_of(saved[i]) == value_of(packed.value).layout.shape) continue;
-    return fail("E-PLACEHOLDER", "builtins.RuntimeError",
-                fmt::format("{}: slot x{} was filled from a placeholder", node.op->name,
-                            packed.number));
+    return fail(
+        "E-PLACEHOLDER", "builtins.RuntimeError",
+        fmt::format("{}: slot x{} was filled from a placeholder", node.op->name, packed.number));
   }
   return Flow::done;
 }

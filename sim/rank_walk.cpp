@@ -129,12 +129,13 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
     }
     return Flow::done;
   };
-  Flow flow = pack_those(false);
+  CarriedShapes shapes;
+  Flow flow =
+      walk.is_replay && options_.carries_shapes ? carry_shapes(walk, op, shapes) : Flow::done;
+  if (flow == Flow::done) flow = pack_those(false);
+  if (flow == Flow::done && shapes.raises) flow = refuse_placeholder(op);
   Tensors outputs;
   bool served = false;
-  std::vector<Shape> other_shapes;
-  if (flow == Flow::done && walk.is_replay && options_.carries_shapes)
-    flow = carry_shapes(walk, op, other_shapes);
   const bool is_cached = walk.cache_of && protocol_->serves_kept_ops() && is_cacheable(op);
   if (flow == Flow::done && is_cached) flow = serve(walk, op, outputs, served);
   if (flow == Flow::done && !served) {
@@ -142,7 +143,7 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
     if (flow == Flow::done && is_cached && !walk.serves) remember(walk, op, outputs);
   }
   if (flow == Flow::done) {
-    note_shapes(other_shapes, outputs);
+    note_shapes(shapes, outputs);
     for (std::size_t j = 0; j < outputs.size() && j < op.outputs.size(); ++j) {
       if (is_leaf_write(op, op.outputs[j])) continue;  // it stays the leaf that it is
       walk.variables.set(op.outputs[j], {outputs[j].shared_as(walk.owner), {}, 0, op.outputs[j]});

@@ -184,8 +184,8 @@ Flow Rank::pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
     from = rederived_from(walk, tensor);
   }
   // A body that runs in a replay saves in slots of its own.
-  slot.number = slot.recorded != nullptr && !walk.is_replay ? slot.recorded->number
-                                                            : next_excluded_slot_++;
+  slot.number =
+      slot.recorded != nullptr && !walk.is_replay ? slot.recorded->number : next_excluded_slot_++;
   slot.is_excluded = true;
   if (!from) {
     slot.where = SavedSlot::Where::kept;
@@ -239,9 +239,8 @@ Flow Rank::leave_excluded(Walk& walk, WrapperCall& call) {
   entry.slots = call.slots;
   if (exclusion_rules_.fills_by_input) {
     const auto input_of = [&](std::uint32_t slot) { return frame.input_slots[slot].input; };
-    std::stable_sort(
-        entry.slots.begin(), entry.slots.end(),
-        [&](std::uint32_t a, std::uint32_t b) { return input_of(a) < input_of(b); });
+    std::stable_sort(entry.slots.begin(), entry.slots.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return input_of(a) < input_of(b); });
   }
   entry.rng_after = rng_position_;
   Few<ShownTensor> kept;

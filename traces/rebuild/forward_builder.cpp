@@ -46,7 +46,7 @@ void ForwardBuilder::observe(const EventView& event) {
     case Kind::phase_end:
       assign_packs(nullptr);
       close_implicit_regions();
-      if (!open_.empty())
+      if (!open_.empty() || !wrappers_.empty())
         refuse("a forward ends inside a region: what was raised there is not recorded");
       break;
     case Kind::unpack_begin:
@@ -140,6 +140,8 @@ std::vector<ValueId> ForwardBuilder::read_from_outside(std::size_t begin) const 
 void ForwardBuilder::close_region() {
   const OpenRegion region = open_.back();
   open_.pop_back();
+  if (!wrappers_.empty() && wrappers_.back().begin > region.begin)
+    refuse("a region and an excluded one overlap");
   region_at(region.begin).end = forward_.statements.size();
   forward_.statements.emplace_back(RegionEnd{region.begin});
   last_op_.reset();
@@ -303,6 +305,11 @@ void ForwardBuilder::drop_unread_copies() {
 bool ForwardBuilder::has_regions() const {
   return std::any_of(forward_.statements.begin(), forward_.statements.end(),
                      [](const Statement& s) { return std::holds_alternative<RegionBegin>(s); });
+}
+
+bool ForwardBuilder::enters_region_with_sessions() const {
+  return !open_.empty() &&
+         std::get<RegionBegin>(forward_.statements[open_.back().begin]).knows_sessions;
 }
 
 Forward ForwardBuilder::finish() {

@@ -37,6 +37,8 @@ class ForwardBuilder {
   Forward finish();
   /// A region has been entered.
   bool has_regions() const;
+  /// The region that is open last is one that recompute sessions may replay.
+  bool enters_region_with_sessions() const;
   /// Why the forward cannot be a program; none where it can.
   const std::optional<std::string>& unsupported() const { return unsupported_; }
 
@@ -67,6 +69,7 @@ class ForwardBuilder {
   /// A call of an excluded region whose body runs.
   struct OpenWrapper {
     std::size_t begin = 0;
+    std::size_t n_regions = 0;       // that are open around it
     std::vector<std::string> paths;  // of its inputs, as a pack names them
     std::vector<OpenBoundary> boundaries;
   };
@@ -94,6 +97,7 @@ class ForwardBuilder {
   std::optional<ExcludedSlot> excluded_slot(const EventView& pack);
   void add_input_slots(RegionBegin& region);
   void require_placeholder();
+  bool returns_unkept_argument(const WrapperBegin& wrapper) const;
   bool is_inside_reentrant() const;
 
   void close_region();
@@ -128,7 +132,7 @@ class ForwardBuilder {
   std::vector<PendingPack> pending_;
   std::vector<OpenWrapper> wrappers_;
   std::vector<PendingPack> input_packs_;  // of the frame that is being made
-  std::optional<std::size_t> last_op_;  // its statement
+  std::optional<std::size_t> last_op_;    // its statement
   std::optional<std::int64_t> frame_being_made_;
   std::optional<std::string> unsupported_;
 };

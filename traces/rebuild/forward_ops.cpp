@@ -11,15 +11,16 @@ namespace {
 
 // Kinds without a row of their own in the table of ops, or with one that leaves this out.
 constexpr std::array save_their_first_output = {
-    std::string_view("rsqrt"), std::string_view("reciprocal"), std::string_view("expm1"),
-    std::string_view("amax"),  std::string_view("amin"),       std::string_view("linalg_vector_norm")};
+    std::string_view("rsqrt"), std::string_view("reciprocal"),
+    std::string_view("expm1"), std::string_view("amax"),
+    std::string_view("amin"),  std::string_view("linalg_vector_norm")};
 
 /// Outputs that the op's node saves, in their order: by its kind, or by its overload.
 std::vector<std::size_t> saved_outputs(const OpStatement& op) {
   const std::string_view name = plain_op_name(op.name);
-  const bool is_one_of_them = std::find(save_their_first_output.begin(),
-                                        save_their_first_output.end(),
-                                        name) != save_their_first_output.end();
+  const bool is_one_of_them =
+      std::find(save_their_first_output.begin(), save_their_first_output.end(), name) !=
+      save_their_first_output.end();
   // Of all elements; along a dimension it saves where they are.
   const bool is_of_all = (name == "max" || name == "min") && op.outputs.size() == 1;
   if (is_one_of_them || is_of_all) return {0};
@@ -99,8 +100,7 @@ std::size_t ForwardBuilder::n_of_last_op(const OpStatement* next) const {
     const auto& last = std::get<OpStatement>(forward_.statements[*last_op_]);
     for (const std::size_t output : saved_outputs(last)) {
       if (output >= last.outputs.size()) continue;
-      if (n >= pending_.size() ||
-          !tensors_->is_same_place(pending_[n].value, last.outputs[output]))
+      if (n >= pending_.size() || !tensors_->is_same_place(pending_[n].value, last.outputs[output]))
         break;
       ++n;
     }

@@ -58,6 +58,9 @@ bool ForwardBuilder::observe_excluded(const EventView& event) {
       if (!wrappers_.empty() || (!open_.empty() && region_at(open_.back().begin).knows_sessions))
         refuse("an op raises inside a region: what follows from that is not told");
       return true;
+    case Kind::cache_clear:
+      refuse("a region raises in forward: who catches that is not told");
+      return true;
     default:
       return false;
   }
@@ -66,7 +69,10 @@ bool ForwardBuilder::observe_excluded(const EventView& event) {
 void ForwardBuilder::enter_wrapper(const EventView& event) {
   assign_packs(nullptr);
   if (is_inside_reentrant()) refuse("an excluded region inside a reentrant one");
-  OpenWrapper open{.begin = forward_.statements.size(), .paths = {}, .boundaries = {}};
+  OpenWrapper open{.begin = forward_.statements.size(),
+                   .n_regions = open_.size(),
+                   .paths = {},
+                   .boundaries = {}};
   WrapperBegin wrapper;
   wrapper.name = event.text(Field::wrapper);
   wrapper.save_output = event.boolean(Field::save_output).value_or(true);
@@ -98,6 +104,9 @@ void ForwardBuilder::exit_wrapper(const EventView& event) {
     refuse("an excluded region's body raises: who catches that is not told");
   const OpenWrapper open = std::move(wrappers_.back());
   wrappers_.pop_back();
+  while (open_.size() > open.n_regions && open_.back().implicit)
+    close_region();
+  if (open_.size() != open.n_regions) refuse("a region and an excluded one overlap");
   const std::size_t end = forward_.statements.size();
   std::vector<ValueId> outputs;
   std::vector<WrapperBegin::Boundary> boundaries;
@@ -126,6 +135,22 @@ void ForwardBuilder::exit_wrapper(const EventView& event) {
   wrapper.outputs = std::move(outputs);
   wrapper.boundaries = std::move(boundaries);
   if (!wrapper.save_output) require_placeholder();
+  if (returns_unkept_argument(wrapper))
+    refuse(
+        "an excluded region returns its argument and keeps no output: who reads which of the "
+        "two is not told");
+}
+
+/// The placeholder that a replay has for it and the argument itself are then one tensor of forward.
+bool ForwardBuilder::returns_unkept_argument(const WrapperBegin& wrapper) const {
+  if (wrapper.save_output) return false;
+  for (std::size_t leaf = 0; leaf < wrapper.outputs.size(); ++leaf) {
+    const ValueId output = value_after(wrapper, leaf);
+    if (std::any_of(wrapper.inputs.begin(), wrapper.inputs.end(),
+                    [&](const WrapperBegin::Input& input) { return input.value == output; }))
+      return true;
+  }
+  return false;
 }
 
 void ForwardBuilder::begin_boundary(const EventView& event) {
@@ -186,8 +211,7 @@ std::optional<ExcludedSlot> ForwardBuilder::excluded_slot(const EventView& pack)
 /// some code saves a tensor of its own before them.
 void ForwardBuilder::add_input_slots(RegionBegin& region) {
   const auto is_excluded_pack = [](const PendingPack& pack) { return pack.excluded.has_value(); };
-  const bool is_in_body =
-      std::any_of(input_packs_.begin(), input_packs_.end(), is_excluded_pack);
+  const bool is_in_body = std::any_of(input_packs_.begin(), input_packs_.end(), is_excluded_pack);
   if (input_packs_.empty() || (!is_in_body && input_packs_.size() == region.inputs.size())) return;
   region.inputs.clear();
   for (const PendingPack& pack : input_packs_) {

@@ -25,7 +25,7 @@ class Rebuilder {
   RebuiltRun run() {
     find_last_packs();
     find_copies();
-    for (std::size_t i = 0; i < trace_->size() && !run_.unsupported; ++i)
+    for (std::size_t i = 0; i < trace_->size() && !run_.unsupported && !raises_; ++i)
       observe((*trace_)[i]);
     finish_forward();
     if (sessions_.unsupported() && !run_.unsupported) run_.unsupported = sessions_.unsupported();
@@ -121,6 +121,9 @@ class Rebuilder {
     }
     if (event.phase() == Phase::forward) {
       observe_forward(event);
+      // R23: the region raises, and after that nothing is foreseen.
+      raises_ = event.kind() == Kind::inputs_save && sessions_.has_session_in_scope() && builder_ &&
+                builder_->enters_region_with_sessions();
     } else if (event.phase() == Phase::setup && !is_later_) {
       observe_setup(event);
     } else if (event.phase() == Phase::optimizer && event.kind() == Kind::mutate) {
@@ -271,8 +274,7 @@ class Rebuilder {
       run_.has_regions = true;
       run_.knows_sessions |= event.text(Field::impl) == "hyper_parallel";
     }
-    run_.has_wrappers |=
-        event.kind() == Kind::wrapper_enter && event.text(Field::exec) != "plain";
+    run_.has_wrappers |= event.kind() == Kind::wrapper_enter && event.text(Field::exec) != "plain";
     if (event.kind() == Kind::unit_begin && event.is_true(Field::reentrant))
       run_.has_regions = run_.has_reentrant_regions = true;
     observe_facts(event);
@@ -328,6 +330,7 @@ class Rebuilder {
   std::vector<std::int64_t> pending_parameters_;
   SessionSteps sessions_;
   bool is_later_ = false;
+  bool raises_ = false;  // a forward does, as the program foresees
 };
 
 }  // namespace

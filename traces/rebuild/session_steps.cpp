@@ -37,9 +37,8 @@ void SessionSteps::end_phase() {
 }
 
 void SessionSteps::prefire(std::vector<std::int64_t> frames) {
-  order_->push_back({.kind = PhaseStep::Kind::prefire,
-                     .microbatch = microbatch_,
-                     .frames = std::move(frames)});
+  order_->push_back(
+      {.kind = PhaseStep::Kind::prefire, .microbatch = microbatch_, .frames = std::move(frames)});
 }
 
 void SessionSteps::open(const EventView& event, bool runs_already) {
@@ -76,9 +75,14 @@ void SessionSteps::open_for_prefire(const EventView& event, const PhaseStep& ste
 
 void SessionSteps::close(const EventView& event) {
   const std::string name = name_of(event);
-  if (in_scope_ != name) refuse("a session is closed that is not in scope");
+  if (in_scope_ != name) {
+    refuse("a session is closed that is not in scope");
+    return;
+  }
   if (within_ != Within::no_phase && n_opened_ == 0)
     refuse("a session of before is closed in the middle of a phase");
+  if (within_ == Within::no_phase && order_->back().kind == PhaseStep::Kind::session_open)
+    refuse("a session in which nothing is recorded: what its owner did is not told");
   in_scope_.reset();
   order_->push_back({.kind = PhaseStep::Kind::session_close, .session = name});
 }

@@ -26,6 +26,7 @@ class SessionSteps {
   void open(const EventView& event, bool runs_already);
   void close(const EventView& event);
   void clear(const EventView& event);
+  bool has_session_in_scope() const { return in_scope_.has_value(); }
   /// Why the steps would be a guess; none where they are not.
   const std::optional<std::string>& unsupported() const { return unsupported_; }
 
@@ -41,8 +42,8 @@ class SessionSteps {
   const Trace* trace_;
   PhaseOrder* order_;
   Within within_ = Within::no_phase;
-  std::size_t phase_at_ = 0;   // of the phase's step
-  std::size_t n_opened_ = 0;   // in this phase
+  std::size_t phase_at_ = 0;  // of the phase's step
+  std::size_t n_opened_ = 0;  // in this phase
   std::optional<std::string> in_scope_;
   std::optional<std::int64_t> microbatch_;
   std::vector<std::int64_t> frames_;  // to be replayed in this phase
