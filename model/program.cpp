@@ -25,6 +25,10 @@ Uses uses_of(const Forward& forward) {
         uses.reads.push_back({at, input.value});
         uses.last_read[input.value.index()] = at + 1;
       }
+      for (const WrapperBegin::Boundary& boundary : wrapper->boundaries) {
+        uses.reads.push_back({at, wrapper->outputs[boundary.leaf]});
+        uses.made[boundary.value.index()] = wrapper->end + 1;
+      }
     }
     for (const ValueId input : op != nullptr       ? op->inputs
                                : region != nullptr ? region->inputs
@@ -131,6 +135,10 @@ std::vector<ValueId> values_from_outside(const Program& program, const Forward& 
     if (const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at]))
       for (const WrapperBegin::Input& input : wrapper->inputs)
         meet(input.value);
+    if (const auto* left = std::get_if<WrapperEnd>(&forward.statements[at]))
+      for (const WrapperBegin::Boundary& boundary :
+           std::get<WrapperBegin>(forward.statements[left->begin]).boundaries)
+        made.insert(boundary.value.index());
     const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
     if (op == nullptr) continue;
     std::for_each(op->inputs.begin(), op->inputs.end(), meet);

@@ -41,6 +41,13 @@ struct ProgramValue {
   bool in_container = false;   // leaves the region that makes it inside a dict or a list
 };
 
+/// Where a recording shows that a save of an excluded region's body went: the slot's number, and
+/// the input of the call that a replay brings it from; none where the tensor is kept.
+struct ExcludedSlot {
+  std::int64_t number = 0;
+  std::optional<std::size_t> input = std::nullopt;
+};
+
 /// A tensor that an op saves for backward. The order of an op's saves is the order in which they
 /// are packed and, in its node, unpacked (observed-torch.md §8 R2).
 struct Save {
@@ -51,6 +58,7 @@ struct Save {
   /// An in-place op that needs what it overwrites saves a copy of it: `value` is that copy, made
   /// just before it is packed (observed-torch.md §8 R14).
   std::optional<ValueId> copy_of = std::nullopt;
+  std::optional<ExcludedSlot> excluded = std::nullopt;  // where a recording tells
 };
 
 /// The factor of the input or output at `index`; none for one past all that a monomial can name.
@@ -86,8 +94,10 @@ struct RegionBegin {
   bool reentrant = false;
   bool early_stop = true;
   bool preserves_rng = true;
-  std::optional<std::int64_t> frame;  // its number, where a recording gives one
-  std::vector<ValueId> inputs;        // top-level tensor arguments, kept as saved tensors
+  bool knows_sessions = false;            // recompute sessions may replay it
+  std::optional<std::int64_t> frame;      // its number, where a recording gives one
+  std::vector<ValueId> inputs;            // top-level tensor arguments, kept as saved tensors
+  std::vector<ExcludedSlot> input_slots;  // of these, where a recording tells
   std::vector<ValueId> captured;  // read in the body, made outside it, and no top-level argument
   std::vector<ValueId> params;    // parameters that the body reads
   std::vector<ValueId> outputs;   // made in the body and read after it
@@ -109,8 +119,22 @@ struct WrapperBegin {
   std::vector<Input> inputs;     // depth first, positional arguments before the others
   std::vector<ValueId> outputs;  // tensor leaves of what it returns; one may be there twice
   bool tells_outputs = false;    // the program says which; otherwise what is read after the body
+  /// A recompute boundary that a recording shows: which output passes it, and what comes out.
+  struct Boundary {
+    std::size_t leaf = 0;
+    ValueId value{0};
+    std::optional<ExcludedSlot> slot = std::nullopt;  // in an excluded region around
+  };
+  bool is_recorded = false;  // slots and boundaries are told, and follow from no rule
+  std::vector<Boundary> boundaries;
   std::size_t end = 0;
 };
+/// What an output is known as once the call is over.
+inline ValueId value_after(const WrapperBegin& wrapper, std::size_t leaf) {
+  for (const WrapperBegin::Boundary& boundary : wrapper.boundaries)
+    if (boundary.leaf == leaf) return boundary.value;
+  return wrapper.outputs[leaf];
+}
 struct WrapperEnd {
   std::size_t begin = 0;
 };
@@ -150,8 +174,9 @@ using Statement = std::variant<OpStatement, RegionBegin, RegionEnd, Release, Sid
 /// The forward of one micro-batch.
 struct Forward {
   std::vector<Statement> statements;
-  std::optional<ValueId> root;  // what backward starts from
-  std::vector<ValueId> inputs;  // leaves that dx asks for
+  std::optional<ValueId> root;       // what backward starts from
+  std::vector<ValueId> other_roots;  // what some backward starts from instead
+  std::vector<ValueId> inputs;       // leaves that dx asks for
 };
 
 /// What is trained: forwards, the tensors between their ops, and the parameters in their order.

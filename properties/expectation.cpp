@@ -96,6 +96,10 @@ class OrderWalk {
         end_step();
         return;
       case PhaseStep::Kind::update:
+      case PhaseStep::Kind::session_open:
+      case PhaseStep::Kind::session_close:
+      case PhaseStep::Kind::session_clear:
+      case PhaseStep::Kind::prefire:
         return;
       case PhaseStep::Kind::forward:
         groups_.erase(microbatch);

@@ -37,7 +37,7 @@ enum class PackDecision : std::uint8_t {
 struct SlotState {
   bool replayed = false;    // the frame has been replayed for this session
   bool filled = false;      // that replay reached the slot
-  bool handed_out = false;  // and its tensor was read already
+  bool handed_out = false;  // and its tensor was read already, by one who does not retain
 };
 enum class UnpackDecision : std::uint8_t { replay, hand_out, twice, never_filled };
 
@@ -98,6 +98,7 @@ struct ExclusionRules {
   bool first_entry_first = true;     // a wrapper's calls are served in forward's order
   bool entries_end_with_replay = true;
   bool keeps_graph_of_outputs = false;  // a kept output holds on to its node
+  bool fills_by_input = false;  // a call's slots in the order of its arguments, not of its saves
   Boundaries boundaries = Boundaries::requiring_grad;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace remat {
@@ -43,9 +44,28 @@ void EventLog::add_optional(Field field, std::optional<std::int64_t> value) {
 
 void EventLog::add_key(std::optional<ReplayKey> key) {
   if (!key) return;
+  if (key->kind == ReplayKey::Kind::session) {
+    const NameId name = trace_->names().intern(sessions_[static_cast<std::size_t>(key->number)]);
+    const NameId kind = trace_->names().intern("session");
+    trace_->add_session(Field::gid, {.kind = kind, .number = {}, .name = name});
+    return;
+  }
   const bool is_task = key->kind == ReplayKey::Kind::graph_task;
   const NameId kind = trace_->names().intern(is_task ? "graph_task" : "group");
   trace_->add_session(Field::gid, {.kind = kind, .number = key->number, .name = {}});
+}
+
+ReplayKey EventLog::session_key(std::string_view name) {
+  auto known = std::find(sessions_.begin(), sessions_.end(), name);
+  if (known == sessions_.end()) known = sessions_.insert(known, std::string(name));
+  return {ReplayKey::Kind::session, known - sessions_.begin()};
+}
+
+void EventLog::session(Kind kind, const ReplayKey& key, std::optional<bool> retains) {
+  if (!begin()) return;
+  add_key(key);
+  if (retains) trace_->add(Field::retain, *retains);
+  end(kind);
 }
 
 void EventLog::add_unit() {

@@ -13,9 +13,9 @@
 
 namespace remat {
 
-/// Who asked for a slot: a graph task or an exec group.
+/// Who asked for a slot: a graph task, an exec group, or a recompute session.
 struct ReplayKey {
-  enum class Kind : std::uint8_t { graph_task, group } kind = Kind::graph_task;
+  enum class Kind : std::uint8_t { graph_task, group, session } kind = Kind::graph_task;
   std::int64_t number = 0;
   friend bool operator==(const ReplayKey&, const ReplayKey&) = default;
 };
@@ -139,6 +139,10 @@ class EventLog {
   void boundary(const ShownCall& call, std::int64_t leaf, bool replay, std::int64_t input);
   void placeholder(const ShownCall& call, std::int64_t leaves, const ShownTensor& tensor);
   void placeholder_read(const ShownCall& call, std::int64_t leaf, const ShownTensor& tensor);
+  /// The session of that name.
+  ReplayKey session_key(std::string_view name);
+  /// It is opened, closed or cleared.
+  void session(Kind kind, const ReplayKey& key, std::optional<bool> retains);
   void node_begin(std::string_view name, std::uint64_t number, bool retain);
   void grad(std::string_view param, Ring value);
   void side_effect(std::string_view name);
@@ -173,6 +177,7 @@ class EventLog {
   std::optional<std::int64_t> microbatch_;
   std::optional<std::int64_t> graph_task_;
   std::vector<Unit> units_;
+  std::vector<std::string> sessions_;             // names, by number
   std::vector<std::optional<LayoutId>> layouts_;  // by value
   std::vector<TensorView> views_;                 // reused
   std::vector<std::string> texts_;                // reused

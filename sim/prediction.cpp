@@ -10,6 +10,7 @@ namespace {
 
 std::string protocol_of(const RebuiltRun& run) {
   if (!run.has_regions) return "none";
+  if (run.has_wrappers) return "exclude-rederive";
   if (run.selects_ops) return "torch-sac";
   return run.has_reentrant_regions ? "torch-reentrant" : "torch";
 }
@@ -52,12 +53,18 @@ Prediction predicted_from(const Trace& recording, Trace& simulated) {
   simulation.order = &run.order;
   // A reentrant region says so itself: other regions may stand beside it.
   simulation.protocol = prediction.protocol == "torch-reentrant" ? "torch" : prediction.protocol;
-  simulation.options.compat = Compat::torch;
+  simulation.options.compat = run.has_wrappers ? Compat::public_code : Compat::torch;
   simulation.rank.dw_counts_once = false;
+  simulation.rank.loss_has_dw_at_once = run.knows_sessions;
+  simulation.rank.carries_shapes = run.has_wrappers;
   simulation.options.ambient_hooks = run.has_ambient_hooks;
-  simulation.config_json =
-      fmt::format(R"({{"protocol":"{}","compat":"torch"}})", prediction.protocol);
-  simulate(simulation, simulated);
+  simulation.config_json = fmt::format(R"({{"protocol":"{}","compat":"{}"}})", prediction.protocol,
+                                       run.has_wrappers ? "public" : "torch");
+  const SimulationResult result = simulate(simulation, simulated);
+  if (result.error && result.error->code == "E-UNKNOWN") {
+    prediction.unsupported = result.error->message;
+    return prediction;
+  }
   prediction.predicted = comparable_events(simulated);
   if (!shows_backward(recording)) return prediction;
   if (ran_under_a_group(recording)) {

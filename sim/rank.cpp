@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "model/errors.hpp"
 #include "model/random_bits.hpp"
@@ -45,6 +46,13 @@ Rank::~Rank() {
   log_->stop();
   leaked_graphs_.clear();  // their slots belong to frames: those go last
   graphs_.clear();
+  // Entries that nobody used may hold on to nodes, whose slots belong to frames too.
+  std::vector<WrapperEntry> unused;
+  for (const std::unique_ptr<CheckpointFrame>& frame : frames_) {
+    if (frame == nullptr) continue;
+    for (auto& [name, calls] : frame->wrappers)
+      std::move(calls.entries.begin(), calls.entries.end(), std::back_inserter(unused));
+  }
 }
 
 Flow Rank::fail(std::string_view code, std::string_view type, std::string message) {
@@ -225,7 +233,10 @@ Flow Rank::run_forward(std::size_t forward, std::optional<std::int64_t> microbat
   log_->set_phase(Phase::forward);
   // What something else holds too lives on by that: the caller's variable of it ends here.
   walk.variables.keep_if([&](const Variable& variable) {
-    const bool is_root = program.root && variable.tensor.value == *program.root;
+    const std::vector<ValueId>& others = program.other_roots;
+    const bool is_root =
+        program.root == variable.tensor.value ||
+        std::find(others.begin(), others.end(), variable.tensor.value) != others.end();
     return is_root || ledger_.has_one_owner(variable.tensor.hold.storage());
   });
   if (flow == Flow::failed) log_error();
@@ -244,9 +255,14 @@ void Rank::drop_graph(std::optional<std::int64_t> microbatch) {
   graphs_.erase(found);
 }
 
-void Rank::run_update() {
+void Rank::run_update(const std::optional<std::vector<ValueId>>& writes) {
   begin_microbatch(std::nullopt, Phase::optimizer);
   log_->phase_border(true, std::nullopt);
+  if (writes) {
+    leaf_grads_.clear();
+    for (const ValueId value : *writes)
+      write_by_caller(value);
+  }
   for (auto& [key, gradient] : leaf_grads_) {
     const auto found = leaves_.find(key);
     const auto value = static_cast<std::uint32_t>(key);
@@ -263,6 +279,28 @@ void Rank::run_update() {
   leaf_grads_.clear();
   log_->phase_border(false, std::nullopt);
   log_->set_phase(Phase::setup);
+}
+
+/// The caller writes a tensor in place: each storage that something alive knows it by has another
+/// version.
+void Rank::write_by_caller(ValueId value) {
+  const BufferId buffer = value_of(value).buffer;
+  IdSet written;
+  const auto write = [&](const Tensor& tensor) {
+    const std::uint32_t storage = tensor.hold.storage();
+    const std::int64_t number = ledger_.number(storage);
+    if (value_of(tensor.value).buffer != buffer || written.contains(number)) return;
+    written.insert(number);
+    ledger_.bump_version(storage);
+    log_->mutate(tensor.id, number);
+  };
+  for (const auto& [key, tensor] : leaves_)
+    write(tensor);
+  for (const std::unique_ptr<CheckpointFrame>& frame : frames_) {
+    if (frame == nullptr) continue;
+    for (const SavedSlot& input : frame->inputs)
+      if (input.where == SavedSlot::Where::kept) write(input.kept);
+  }
 }
 
 void Rank::end_step() {

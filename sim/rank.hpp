@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 
 #include "model/phase_order.hpp"
 #include "model/program.hpp"
+#include "model/shapes.hpp"
 #include "schedules/protocol.hpp"
 #include "sim/chooser.hpp"
 #include "sim/environment.hpp"
@@ -57,6 +59,10 @@ struct RankOptions {
   bool dw_counts_once = true;
   /// Each micro-batch has input tensors of its own; otherwise all share what the program names.
   bool inputs_per_microbatch = false;
+  /// From an output without dimensions, a loss, a dw half is one graph task.
+  bool loss_has_dw_at_once = false;
+  /// A replay follows the shapes of placeholders through the ops that read them.
+  bool carries_shapes = false;
   RankFault fault = RankFault::none;
 };
 
@@ -74,16 +80,25 @@ class Rank : private SlotOwner {
   /// Runs the program's forward number `forward` as that of micro-batch `microbatch`.
   Flow run_forward(std::size_t forward, std::optional<std::int64_t> microbatch);
   /// backward() from the micro-batch's root, or, where `wrt` names leaves, grad() of those alone.
+  /// `root`: where it starts, if not from the forward's own.
   Flow run_backward(std::optional<std::int64_t> microbatch, bool retain,
-                    std::optional<std::int64_t> group, const std::vector<ValueId>& wrt);
+                    std::optional<std::int64_t> group, const std::vector<ValueId>& wrt,
+                    std::optional<ValueId> root);
   /// Gradients of the micro-batch's inputs alone; the graph stays for the other half.
   Flow run_dx(std::optional<std::int64_t> microbatch, std::optional<std::int64_t> group);
   /// Gradients of the parameters, from what dx left.
   Flow run_dw(std::optional<std::int64_t> microbatch, std::optional<std::int64_t> group);
   /// The micro-batch's graph and what is left of its variables go.
   void drop_graph(std::optional<std::int64_t> microbatch);
-  /// An optimizer's step: every parameter with a gradient is written, the gradients go.
-  void run_update();
+  /// An optimizer's step: every parameter with a gradient is written, or what `writes` names; the
+  /// gradients go.
+  void run_update(const std::optional<std::vector<ValueId>>& writes);
+  // Recompute sessions, one in scope at a time.
+  void open_session(std::string_view name, bool retains);
+  void close_session(std::string_view name);
+  void clear_session(std::string_view name);
+  /// Replays these frames, by their numbers, for the session in scope.
+  Flow run_prefire(std::optional<std::int64_t> microbatch, const std::vector<std::int64_t>& frames);
   /// Adds what the step would touch if it came next: storages by their numbers, slots of frames as
   /// (frame, index). What a replay in it makes is its own and touches nothing of others.
   void footprint(const PhaseStep& step, Footprint& footprint) const;
@@ -130,6 +145,11 @@ class Rank : private SlotOwner {
   static std::span<T> span_of(Few<T>& few) {
     return {few.data(), few.size()};
   }
+  /// A recompute session in scope.
+  struct Session {
+    ReplayKey key;
+    bool retains = false;  // hands out again what was read
+  };
   /// What a replay is, for the trace and the generator.
   struct ReplayBracket {
     std::size_t forward = 0;
@@ -138,6 +158,11 @@ class Rank : private SlotOwner {
     std::optional<std::int64_t> frame;  // its number; none: a reentrant region
     ReplayKey key;
     std::int64_t rng_position = 0;  // where forward's draws began
+  };
+  /// What an op makes of inputs whose shapes are not forward's: nothing special where they are.
+  struct CarriedShapes {
+    bool raises = false;  // once what it saves before it runs is packed
+    std::vector<Shape> made;
   };
   /// A gradient on its way.
   struct Gradient {
@@ -183,6 +208,7 @@ class Rank : private SlotOwner {
   void free_frame(std::uint32_t index);
   std::uint32_t make_frame(Walk& walk, std::size_t at, const RegionBegin& region);
   Graph* graph_of(std::optional<std::int64_t> microbatch);
+  void write_by_caller(ValueId value);
 
   // rank_walk.cpp
   Flow run(Walk& walk, std::size_t begin, std::size_t end);
@@ -190,6 +216,7 @@ class Rank : private SlotOwner {
   Flow require_defined(Walk& walk, const std::vector<ValueId>& values);
   bool is_leaf_write(const OpStatement& op, ValueId output) const;
   void copy(Walk& walk, ValueId from, ValueId to);
+  void bind(Walk& walk, ValueId from, ValueId to);
   Flow run_kernel(Walk& walk, const OpStatement& op, Tensors& outputs);
   Tensor make_output(Walk& walk, const OpStatement& op, ValueId output, const Tensors& made,
                      bool& is_new);
@@ -258,8 +285,9 @@ class Rank : private SlotOwner {
   // rank_replay.cpp
   Flow unpack(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
   Flow unpack_kept(SavedSlot& slot, Tensor& tensor);
-  Flow unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
-  Flow replay(std::uint32_t index, const ReplayKey& key);
+  Flow unpack_holder(SavedSlot& slot, const ReplayKey& asked_by, Tensor& tensor);
+  /// `asked_by`: the key that other frames are asked under, where they know no better.
+  Flow replay(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by);
   ReplaySession& session_of(CheckpointFrame& frame, const ReplayKey& key) const;
   std::int64_t forward_packs(const CheckpointFrame& frame) const;
   Flow fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vector<Tensor>& inputs);
@@ -268,6 +296,21 @@ class Rank : private SlotOwner {
   Flow run_bracketed(Walk& walk, const ReplayBracket& bracket);
   Flow judge_replay(CheckpointFrame& frame, const ReplaySession& session);
   const RegionBegin& region_of(std::size_t forward, std::size_t begin) const;
+
+  // rank_sessions.cpp
+  std::string_view checkpoint_error(const CheckpointFrame& frame) const;
+  ReplayKey key_for(const CheckpointFrame& frame, const ReplayKey& asked_by) const;
+  bool is_retained(const ReplayKey& key) const;
+  Flow prefire(std::int64_t number);
+  Flow refuse_under_session(const RegionBegin& region);
+
+  // rank_shapes.cpp
+  const Shape& shape_of(const Tensor& tensor) const;
+  void keep_shape(ValueId known_as, std::int64_t from, const Tensor& to);
+  Flow carry_shapes(Walk& walk, const OpStatement& op, CarriedShapes& made);
+  Flow refuse_placeholder(const OpStatement& op);
+  void note_shapes(const CarriedShapes& made, const Tensors& outputs);
+  Flow refuse_other_shapes(const Node& node, const Tensors& saved);
 
   // rank_backward.cpp
   Flow run_task(GraphTask& task);
@@ -291,7 +334,7 @@ class Rank : private SlotOwner {
   void release_saves(Node& node);
   /// The next graph task; a replay that it asks for is keyed by `group` where there is one.
   GraphTask begin_task(std::optional<std::int64_t> group);
-  Flow add_root(GraphTask& task, Graph& graph);
+  Flow add_root(GraphTask& task, Graph& graph, std::optional<ValueId> root);
   Flow finish_phase(Flow flow);
 
   // rank_reentrant.cpp
@@ -305,6 +348,7 @@ class Rank : private SlotOwner {
 
   // rank_split.cpp
   Flow detach_root(Graph& graph);
+  bool has_dw_at_once(const Graph& graph) const;
   Flow run_dw_at_once(Graph& graph, std::optional<std::int64_t> group);
   static ParamGroup& merged_group(std::vector<ParamGroup>& groups,
                                   const std::function<bool(const ParamGroup&)>& shares);
@@ -328,6 +372,9 @@ class Rank : private SlotOwner {
   std::vector<Graph> leaked_graphs_;             // of RankFault::dropped_graphs_kept
   std::vector<std::unique_ptr<CheckpointFrame>> frames_;
   std::vector<std::uint32_t> free_frames_;
+  std::optional<Session> session_;
+  std::map<std::int64_t, std::set<std::int64_t>> registered_;  // frames, by session
+  std::map<std::int64_t, Shape> other_shapes_;  // by tensor: where it is not its value's
   std::map<std::string, std::int64_t, std::less<>> invocations_;  // by region
   std::map<std::string, std::int64_t, std::less<>> replays_;      // likewise
   std::int64_t next_frame_ = 0;

@@ -43,7 +43,8 @@ Rank::GraphTask Rank::begin_task(std::optional<std::int64_t> group) {
 }
 
 Flow Rank::run_backward(std::optional<std::int64_t> microbatch, bool retain,
-                        std::optional<std::int64_t> group, const std::vector<ValueId>& wrt) {
+                        std::optional<std::int64_t> group, const std::vector<ValueId>& wrt,
+                        std::optional<ValueId> root) {
   begin_microbatch(microbatch, Phase::backward);
   log_->phase_border(true, retain);
   Graph* graph = graph_of(microbatch);
@@ -54,7 +55,7 @@ Flow Rank::run_backward(std::optional<std::int64_t> microbatch, bool retain,
   GraphTask task = begin_task(group);
   task.retain = retain;
   if (!wrt.empty()) task.targets = wrt;
-  Flow flow = add_root(task, *graph);
+  Flow flow = add_root(task, *graph, root);
   if (flow == Flow::done) {
     find_nodes(task);
     flow = run_task(task);
@@ -62,8 +63,8 @@ Flow Rank::run_backward(std::optional<std::int64_t> microbatch, bool retain,
   return finish_phase(flow);
 }
 
-Flow Rank::add_root(GraphTask& task, Graph& graph) {
-  const std::optional<ValueId> root = program_->forwards[graph.forward].root;
+Flow Rank::add_root(GraphTask& task, Graph& graph, std::optional<ValueId> root) {
+  if (!root) root = program_->forwards[graph.forward].root;
   Variable* variable = root ? graph.variables.find(*root) : nullptr;
   if (variable == nullptr || !variable->node) {
     return fail("E-GRAD-NONE", "builtins.RuntimeError",
@@ -195,6 +196,7 @@ Flow Rank::run_op_node(GraphTask& task, std::size_t place) {
     if (const Flow flow = unpack(slot, task.key, tensor); flow != Flow::done) return flow;
     saved.push_back(std::move(tensor));
   }
+  if (const Flow flow = refuse_other_shapes(node, saved); flow != Flow::done) return flow;
   Few<std::pair<std::size_t, Gradient>> made;
   for (std::size_t i = 0; i < node.edges.size(); ++i) {
     if (!is_wanted(task, node.edges[i])) continue;

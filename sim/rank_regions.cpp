@@ -61,6 +61,7 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
   log_->unit_begin(frame.number, false, true, false, std::nullopt);
   log_->frame_create(frame.number, frame.early_stop);
   Flow flow = save_inputs(walk, index, region);
+  if (flow == Flow::done) flow = refuse_under_session(region);
   if (flow == Flow::done) {
     const auto packs = std::exchange(walk.packs, Packs::holders);
     const auto outer = std::exchange(walk.frame, index);
@@ -89,9 +90,11 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
 Flow Rank::save_inputs(Walk& walk, std::uint32_t index, const RegionBegin& region) {
   std::vector<std::int64_t> ids;
   ids.reserve(region.inputs.size());
-  for (const ValueId input : region.inputs) {
+  for (std::size_t i = 0; i < region.inputs.size(); ++i) {
+    const ValueId input = region.inputs[i];
     SavedSlot slot;
     slot.is_region_input = true;
+    if (i < region.input_slots.size()) slot.recorded = &region.input_slots[i];
     const Flow flow = pack(walk, tensor_of(walk, input, walk.owner), slot);
     frames_[index]->inputs.push_back(std::move(slot));
     if (flow != Flow::done) return flow;
@@ -224,7 +227,7 @@ Flow Rank::refill(Walk& walk, Tensor tensor, SavedSlot& slot) {
     return Flow::done;
   }
   if (decision == PackDecision::too_many) {
-    return fail("E-MORE", "torch.utils.checkpoint.CheckpointError",
+    return fail("E-MORE", checkpoint_error(frame),
                 fmt::format("{}: the replay saves more than the {} tensors of forward",
                             region_of(frame.forward, frame.begin).name, frame.holders.size()));
   }
@@ -236,7 +239,7 @@ Flow Rank::refill(Walk& walk, Tensor tensor, SavedSlot& slot) {
                shown(tensor, true), program_->trigger == tensor.value);
   if (holder.alive) {
     session.metadata_equal &=
-        packed.layout.dtype == now.layout.dtype && packed.layout.shape == now.layout.shape;
+        packed.layout.dtype == now.layout.dtype && packed.layout.shape == shape_of(tensor);
     if (protocol_->checks_values()) session.metadata_equal &= holder.element == element_of(tensor);
     if (session.slots.size() < frame.holders.size()) session.slots.resize(frame.holders.size());
     const bool swaps = has(RankFault::neighbours_swapped) && (index ^ 1U) < session.slots.size();

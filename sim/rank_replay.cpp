@@ -39,14 +39,15 @@ Flow Rank::unpack_kept(SavedSlot& slot, Tensor& tensor) {
   return Flow::done;
 }
 
-Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {
+Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& asked_by, Tensor& tensor) {
   CheckpointFrame& frame = *frames_[slot.frame];
+  const ReplayKey key = key_for(frame, asked_by);
   const std::string name = log_->is_on() ? slot_name(slot) : std::string();
   log_->unpack_begin(name, frame.number, key);
   ++hook_calls_;
   const auto refuse = [&](std::string_view code, std::string what) {
-    log_->unpack_error(name, frame.number, key, code, "torch.utils.checkpoint.CheckpointError");
-    return fail(code, "torch.utils.checkpoint.CheckpointError",
+    log_->unpack_error(name, frame.number, key, code, checkpoint_error(frame));
+    return fail(code, checkpoint_error(frame),
                 fmt::format("slot {} of {}: {}", slot_name(slot),
                             region_of(frame.forward, frame.begin).name, what));
   };
@@ -59,7 +60,7 @@ Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) 
                           .handed_out = filled != nullptr && filled->handed_out};
     switch (protocol_->unpack(state)) {
       case UnpackDecision::replay:
-        if (const Flow flow = replay(slot.frame, key); flow != Flow::done) return flow;
+        if (const Flow flow = replay(slot.frame, key, asked_by); flow != Flow::done) return flow;
         continue;
       case UnpackDecision::twice:
         return refuse("E-TWICE", "already unpacked once in this session");
@@ -77,18 +78,20 @@ Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) 
                                               "(version {} to {})",
                                               filled.version, now));
   }
-  filled.handed_out = true;
-  tensor = frame_rules_.releases_when_read ? std::move(filled.tensor)
-                                           : filled.tensor.shared_as(OwnerClass::recomputed);
+  const bool retained = is_retained(key);
+  filled.handed_out |= !retained;
+  tensor = frame_rules_.releases_when_read && !retained
+               ? std::move(filled.tensor)
+               : filled.tensor.shared_as(OwnerClass::recomputed);
   log_->unpack(name, frame.number, key, "recomputed", shown(tensor, true));
   return Flow::done;
 }
 
-Flow Rank::replay(std::uint32_t index, const ReplayKey& key) {
+Flow Rank::replay(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by) {
   CheckpointFrame& frame = *frames_[index];
   std::vector<Tensor> inputs;
   log_->inputs_unpack_begin(frame.number);
-  if (const Flow flow = fetch_inputs(frame, key, inputs); flow != Flow::done) return flow;
+  if (const Flow flow = fetch_inputs(frame, asked_by, inputs); flow != Flow::done) return flow;
   const Flow flow = run_replay_body(index, key, std::move(inputs));
   if (flow == Flow::failed) return flow;
   ReplaySession& session = session_of(frame, key);
@@ -113,6 +116,7 @@ Flow Rank::fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vecto
     Tensor tensor;
     if (const Flow flow = unpack(slot, key, tensor); flow != Flow::done) return flow;
     const std::int64_t from = std::exchange(tensor.id, next_tensor_++);
+    keep_shape(region.inputs[inputs.size()], from, tensor);
     log_->hook_detach("get_inputs", from, shown(tensor));
     ids.push_back(tensor.id);
     inputs.push_back(std::move(tensor));
@@ -218,11 +222,11 @@ Flow Rank::judge_replay(CheckpointFrame& frame, const ReplaySession& session) {
     case ReplayFault::none:
       return Flow::done;
     case ReplayFault::count:
-      return fail("E-COUNT", "torch.utils.checkpoint.CheckpointError",
+      return fail("E-COUNT", checkpoint_error(frame),
                   fmt::format("{}: forward saved {} tensors, the replay {}", name, end.n_forward,
                               end.n_replay));
     case ReplayFault::metadata:
-      return fail("E-META", "torch.utils.checkpoint.CheckpointError",
+      return fail("E-META", checkpoint_error(frame),
                   fmt::format("{}: the replay saved other tensors than forward", name));
   }
   return Flow::done;

@@ -32,8 +32,8 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
   std::int64_t n_boundaries = 0;
   const auto leave = [&](Flow flow) {
     Few<std::int64_t> ids;
-    for (const ValueId output : wrapper.outputs) {
-      const Variable* variable = find(walk, output);
+    for (std::size_t leaf = 0; leaf < wrapper.outputs.size(); ++leaf) {
+      const Variable* variable = find(walk, value_after(wrapper, leaf));
       if (flow == Flow::done && variable != nullptr) ids.push_back(variable->tensor.id);
     }
     log_->wrapper_exit(shown_as, true,
@@ -107,6 +107,7 @@ Flow Rank::fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, std::i
   // What was packed, seen on the storage that the replay has for its argument.
   Tensor brought{from.hold.shared_as(OwnerClass::slot), same_layout ? slot.value : from.value,
                  next_tensor_++};
+  keep_shape(input.value, from.id, brought);
   const auto refuse = [&](std::string_view code, const std::string& what) {
     log_->slot_fill(fmt::format("x{}", slot.number), shown_call(frame, *slot.wrapper, call),
                     slot.call, input.path, shown(brought, true), true);
@@ -152,8 +153,10 @@ Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& 
     log_->placeholder(shown_call(frame, wrapper, call), std::ssize(wrapper.outputs),
                       shown(stands_in));
     frame.unkept[stands_in.id] = {&wrapper, call, 0};
-    for (const ValueId output : wrapper.outputs)
+    for (std::size_t leaf = 0; leaf < wrapper.outputs.size(); ++leaf) {
+      const ValueId output = value_after(wrapper, leaf);
       walk.variables.set(output, {stands_in.shared_as(walk.owner), {}, 0, output});
+    }
     return Flow::done;
   }
   for (std::size_t leaf = 0; leaf < entry.outputs.size(); ++leaf) {
@@ -164,8 +167,8 @@ Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& 
                   fmt::format("output {} that {} kept was mutated (version {} to {})", leaf,
                               described(frame, wrapper, entry.call), entry.versions[leaf], now));
     }
-    walk.variables.set(wrapper.outputs[leaf],
-                       {kept.shared_as(walk.owner), {}, 0, wrapper.outputs[leaf]});
+    const ValueId output = value_after(wrapper, leaf);
+    walk.variables.set(output, {kept.shared_as(walk.owner), {}, 0, output});
   }
   return Flow::done;
 }
@@ -177,7 +180,7 @@ Flow Rank::repeat_boundaries(Walk& walk, const WrapperBegin& wrapper, const Wrap
     if (!entry.has_boundary[leaf]) continue;
     ++n_boundaries;
     log_->boundary(shown_call(frame, wrapper, call), static_cast<std::int64_t>(leaf), true,
-                   tensor_of(walk, wrapper.outputs[leaf], walk.owner).id);
+                   tensor_of(walk, value_after(wrapper, leaf), walk.owner).id);
     SavedSlot slot;
     const Flow flow = pack(walk, trigger(), slot);
     release(slot);

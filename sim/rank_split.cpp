@@ -23,7 +23,7 @@ Flow Rank::run_dx(std::optional<std::int64_t> microbatch, std::optional<std::int
   GraphTask task = begin_task(group);
   task.retain = true;
   task.targets = inputs;
-  Flow flow = add_root(task, *graph);
+  Flow flow = add_root(task, *graph, std::nullopt);
   if (flow == Flow::done) {
     find_nodes(task);
     find_groups(*graph, task);
@@ -31,7 +31,7 @@ Flow Rank::run_dx(std::optional<std::int64_t> microbatch, std::optional<std::int
     flow = run_task(task);
     for (std::size_t place = 0; place < task.nodes.size(); ++place)
       if (task.runs[place]) graph->ran_in_dx.insert(task.nodes[place].index());
-    if (flow == Flow::done && options_.dw_task_per_group) flow = detach_root(*graph);
+    if (flow == Flow::done && !has_dw_at_once(*graph)) flow = detach_root(*graph);
   }
   return finish_phase(flow);
 }
@@ -116,11 +116,18 @@ void Rank::find_groups(Graph& graph, const GraphTask& dx) {
   }
 }
 
+/// From a loss, where the rank may tell by its shape, dw is asked for like dx.
+bool Rank::has_dw_at_once(const Graph& graph) const {
+  const std::optional<ValueId> root = program_->forwards[graph.forward].root;
+  return !options_.dw_task_per_group ||
+         (options_.loss_has_dw_at_once && root && value_of(*root).layout.shape.empty());
+}
+
 /// One task for all parameters, from the stage's output.
 Flow Rank::run_dw_at_once(Graph& graph, std::optional<std::int64_t> group) {
   GraphTask task = begin_task(group);
   task.targets = program_->parameters;
-  if (const Flow flow = add_root(task, graph); flow != Flow::done) return flow;
+  if (const Flow flow = add_root(task, graph, std::nullopt); flow != Flow::done) return flow;
   find_nodes(task);
   return run_task(task);
 }
@@ -128,14 +135,14 @@ Flow Rank::run_dw_at_once(Graph& graph, std::optional<std::int64_t> group) {
 Flow Rank::run_dw(std::optional<std::int64_t> microbatch, std::optional<std::int64_t> group_key) {
   Graph* graph = graph_of(microbatch);
   if (graph != nullptr && program_->forwards[graph->forward].inputs.empty())
-    return run_backward(microbatch, false, group_key, {});
+    return run_backward(microbatch, false, group_key, {}, std::nullopt);
   begin_microbatch(microbatch, Phase::backward_weight);
   log_->phase_border(true, false);
   if (graph == nullptr) {
     return finish_phase(
         fail("E-GRAD-NONE", "builtins.RuntimeError", "dw before the micro-batch's forward"));
   }
-  if (!options_.dw_task_per_group) return finish_phase(run_dw_at_once(*graph, group_key));
+  if (has_dw_at_once(*graph)) return finish_phase(run_dw_at_once(*graph, group_key));
   const std::vector<ParamGroup> groups = std::exchange(graph->groups, {});
   Flow flow = Flow::done;
   for (const ParamGroup& group : groups) {

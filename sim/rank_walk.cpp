@@ -68,11 +68,7 @@ Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
     } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
       if (branch->in_replay != walk.is_replay) at = branch->end - 1;
     } else if (const auto* bind = std::get_if<Bind>(&statement)) {
-      const Variable* from = find(walk, bind->from);
-      if (from != nullptr) {
-        walk.variables.set(bind->to, {from->tensor.shared_as(walk.owner), from->node.shared(),
-                                      from->output, bind->to});
-      }
+      Rank::bind(walk, bind->from, bind->to);
     } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
       const bool grad = std::exchange(walk.grad, false);
       flow = run(walk, at + 1, off->end);
@@ -82,6 +78,14 @@ Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
     if (flow != Flow::done) return flow;
   }
   return Flow::done;
+}
+
+/// The variable of `to` is what that of `from` is.
+void Rank::bind(Walk& walk, ValueId from, ValueId to) {
+  const Variable* known = find(walk, from);
+  if (known == nullptr) return;
+  walk.variables.set(
+      to, {known->tensor.shared_as(walk.owner), known->node.shared(), known->output, to});
 }
 
 Ring Rank::draw() {
@@ -117,6 +121,7 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
       if (!tapes || save.after_op != after_op) continue;
       SavedSlot slot;
       slot.factor = save.factor;
+      if (save.excluded) slot.recorded = &*save.excluded;
       if (save.copy_of) copy(walk, *save.copy_of, save.value);
       const Flow flow = pack(walk, tensor_of(walk, save.value, walk.owner), slot);
       if (flow != Flow::done) return flow;
@@ -124,7 +129,11 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
     }
     return Flow::done;
   };
-  Flow flow = pack_those(false);
+  CarriedShapes shapes;
+  Flow flow =
+      walk.is_replay && options_.carries_shapes ? carry_shapes(walk, op, shapes) : Flow::done;
+  if (flow == Flow::done) flow = pack_those(false);
+  if (flow == Flow::done && shapes.raises) flow = refuse_placeholder(op);
   Tensors outputs;
   bool served = false;
   const bool is_cached = walk.cache_of && protocol_->serves_kept_ops() && is_cacheable(op);
@@ -134,6 +143,7 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
     if (flow == Flow::done && is_cached && !walk.serves) remember(walk, op, outputs);
   }
   if (flow == Flow::done) {
+    note_shapes(shapes, outputs);
     for (std::size_t j = 0; j < outputs.size() && j < op.outputs.size(); ++j) {
       if (is_leaf_write(op, op.outputs[j])) continue;  // it stays the leaf that it is
       walk.variables.set(op.outputs[j], {outputs[j].shared_as(walk.owner), {}, 0, op.outputs[j]});

@@ -30,6 +30,14 @@ bool lies_safely_within(const TensorLayout& view, const TensorLayout& base) {
          view.offset + n <= base.offset + spanned_elements(base);
 }
 
+const WrapperBegin::Boundary* recorded_boundary(const WrapperBegin& wrapper, std::size_t leaf) {
+  const auto is_of_it = [&](const WrapperBegin::Boundary& boundary) {
+    return boundary.leaf == leaf;
+  };
+  const auto found = std::find_if(wrapper.boundaries.begin(), wrapper.boundaries.end(), is_of_it);
+  return found == wrapper.boundaries.end() ? nullptr : &*found;
+}
+
 bool is_same(const TensorLayout& a, const TensorLayout& b) {
   return a.shape == b.shape && a.stride == b.stride && a.offset == b.offset;
 }
@@ -37,8 +45,12 @@ bool is_same(const TensorLayout& a, const TensorLayout& b) {
 }  // namespace
 
 Flow Rank::run_wrapper(Walk& walk, std::size_t at, const WrapperBegin& wrapper) {
-  if (!exclusion_rules_.excludes || walk.packs == Packs::plain)
-    return run(walk, at + 1, wrapper.end);
+  if (!exclusion_rules_.excludes || walk.packs == Packs::plain) {
+    const Flow flow = run(walk, at + 1, wrapper.end);
+    for (const WrapperBegin::Boundary& boundary : wrapper.boundaries)
+      if (flow == Flow::done) bind(walk, wrapper.outputs[boundary.leaf], boundary.value);
+    return flow;
+  }
   if (walk.packs == Packs::refills) return skip_wrapper(walk, wrapper);
   return run_excluded(walk, at, wrapper);
 }
@@ -172,9 +184,15 @@ Flow Rank::pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
   WrapperCall& call = *walk.wrapper;
   CheckpointFrame& frame = *frames_[call.frame];
   const ShownCall shown_as = shown_call(frame, *call.wrapper, call.number);
-  const std::optional<std::size_t> from =
-      exclusion_rules_.rederives ? rederived_from(walk, tensor) : std::nullopt;
-  slot.number = next_excluded_slot_++;
+  std::optional<std::size_t> from;
+  if (slot.recorded != nullptr) {
+    from = slot.recorded->input;
+  } else if (exclusion_rules_.rederives) {
+    from = rederived_from(walk, tensor);
+  }
+  // A body that runs in a replay saves in slots of its own.
+  slot.number =
+      slot.recorded != nullptr && !walk.is_replay ? slot.recorded->number : next_excluded_slot_++;
   slot.is_excluded = true;
   if (!from) {
     slot.where = SavedSlot::Where::kept;
@@ -227,6 +245,11 @@ Flow Rank::leave_excluded(Walk& walk, WrapperCall& call) {
   entry.call = call.number;
   entry.slots = call.slots;
   entry.n_leaves = wrapper.outputs.size();
+  if (exclusion_rules_.fills_by_input) {
+    const auto input_of = [&](std::uint32_t slot) { return frame.input_slots[slot].input; };
+    std::stable_sort(entry.slots.begin(), entry.slots.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return input_of(a) < input_of(b); });
+  }
   entry.rng_after = rng_position_;
   Few<ShownTensor> kept;
   for (const ValueId output : wrapper.outputs) {
@@ -248,8 +271,8 @@ Flow Rank::leave_excluded(Walk& walk, WrapperCall& call) {
                   keeps_outputs(wrapper));
   frame.wrappers[wrapper.name].entries.push_back(std::move(entry));
   Few<std::int64_t> ids;
-  for (const ValueId output : wrapper.outputs)
-    ids.push_back(tensor_of(walk, output, walk.owner).id);
+  for (std::size_t leaf = 0; leaf < wrapper.outputs.size(); ++leaf)
+    ids.push_back(tensor_of(walk, value_after(wrapper, leaf), walk.owner).id);
   log_->wrapper_exit(shown_as, false, "return", n_boundaries, span_of(ids));
   return flow;
 }
@@ -260,15 +283,18 @@ Flow Rank::put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry) {
   const CheckpointFrame& frame = *frames_[call.frame];
   const WrapperBegin& wrapper = *call.wrapper;
   entry.has_boundary.assign(wrapper.outputs.size(), false);
-  if (call.slots.empty()) return Flow::done;
+  if (call.slots.empty() && !wrapper.is_recorded) return Flow::done;
   for (std::size_t leaf = 0; leaf < wrapper.outputs.size(); ++leaf) {
     const ValueId output = wrapper.outputs[leaf];
-    if (!wants_boundary(walk, leaf, output)) continue;
+    const WrapperBegin::Boundary* recorded = recorded_boundary(wrapper, leaf);
+    if (wrapper.is_recorded ? recorded == nullptr : !wants_boundary(walk, leaf, output)) continue;
+    const ValueId after = recorded != nullptr ? recorded->value : output;
     entry.has_boundary[leaf] = true;
     const Tensor before = tensor_of(walk, output, walk.owner);
     log_->boundary(shown_call(frame, wrapper, call.number), static_cast<std::int64_t>(leaf), false,
                    before.id);
     SavedSlot slot;
+    if (recorded != nullptr && recorded->slot) slot.recorded = &*recorded->slot;
     const Flow flow = pack(walk, trigger(), slot);
     NodeRef ref = tape_.make(tape_.next_seq());
     Node& node = tape_[ref.index()];
@@ -276,9 +302,10 @@ Flow Rank::put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry) {
     node.n_outputs = 1;
     node.edges.push_back(edge_to(walk, output));
     node.saves.push_back(std::move(slot));
-    Tensor passed{before.hold.shared_as(walk.owner), before.value, next_tensor_++};
+    const ValueId shown_as = recorded != nullptr ? after : before.value;
+    Tensor passed{before.hold.shared_as(walk.owner), shown_as, next_tensor_++};
     log_->boundary_view(before.id, shown(passed));
-    walk.variables.set(output, {std::move(passed), std::move(ref), 0, output});
+    walk.variables.set(after, {std::move(passed), std::move(ref), 0, after});
     if (flow != Flow::done) return flow;
   }
   return Flow::done;
@@ -288,7 +315,7 @@ Flow Rank::put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry) {
 void Rank::note_outputs(Walk& walk, const WrapperCall& call) {
   CheckpointFrame& frame = *frames_[call.frame];
   for (std::size_t leaf = 0; leaf < call.wrapper->outputs.size(); ++leaf) {
-    const Tensor tensor = tensor_of(walk, call.wrapper->outputs[leaf], walk.owner);
+    const Tensor tensor = tensor_of(walk, value_after(*call.wrapper, leaf), walk.owner);
     const std::int64_t storage = ledger_.number(tensor.hold.storage());
     const auto lies_there = [&](const WrapperCall::Input& input) {
       return input.storage == storage;

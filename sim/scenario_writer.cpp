@@ -27,6 +27,10 @@ ActionKind action_kind(PhaseStep::Kind kind) {
     case PhaseStep::Kind::update:
     case PhaseStep::Kind::step_begin:
     case PhaseStep::Kind::step_end:
+    case PhaseStep::Kind::session_open:
+    case PhaseStep::Kind::session_close:
+    case PhaseStep::Kind::session_clear:
+    case PhaseStep::Kind::prefire:
       break;
   }
   return ActionKind::update;

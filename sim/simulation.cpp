@@ -99,14 +99,25 @@ class Loop : private EventHandler {
         return flow;
       }
       case PhaseStep::Kind::backward:
-        return rank_.run_backward(step.microbatch, step.retain, step.group, step.wrt);
+        return rank_.run_backward(step.microbatch, step.retain, step.group, step.wrt, step.root);
       case PhaseStep::Kind::dx:
         return rank_.run_dx(step.microbatch, step.group);
       case PhaseStep::Kind::dw:
         return rank_.run_dw(step.microbatch, step.group);
       case PhaseStep::Kind::update:
-        rank_.run_update();
+        rank_.run_update(step.writes);
         return Flow::done;
+      case PhaseStep::Kind::session_open:
+        rank_.open_session(step.session, step.retain);
+        return Flow::done;
+      case PhaseStep::Kind::session_close:
+        rank_.close_session(step.session);
+        return Flow::done;
+      case PhaseStep::Kind::session_clear:
+        rank_.clear_session(step.session);
+        return Flow::done;
+      case PhaseStep::Kind::prefire:
+        return rank_.run_prefire(step.microbatch, step.frames);
     }
     return Flow::done;
   }
@@ -177,13 +188,18 @@ std::optional<GradientsByLeaf> of_every_step(const Program& program,
   return of_first;
 }
 
+bool is_of_sessions(PhaseStep::Kind kind) {
+  return kind == PhaseStep::Kind::session_open || kind == PhaseStep::Kind::session_close ||
+         kind == PhaseStep::Kind::session_clear || kind == PhaseStep::Kind::prefire;
+}
+
 }  // namespace
 
 /// The same without halves: gradients must be those of one whole backward.
 PhaseOrder with_whole_backwards(const PhaseOrder& order) {
   PhaseOrder whole;
   for (PhaseStep step : order) {
-    if (step.kind == PhaseStep::Kind::dx) continue;
+    if (step.kind == PhaseStep::Kind::dx || is_of_sessions(step.kind)) continue;
     if (step.kind == PhaseStep::Kind::dw) step.kind = PhaseStep::Kind::backward;
     whole.push_back(step);
   }

@@ -32,6 +32,7 @@ struct SavedSlot {
   std::uint32_t frame = 0;   // of a holder or an input slot
   std::uint32_t index = 0;
   std::uint8_t factor = Save::no_factor;
+  const ExcludedSlot* recorded = nullptr;  // of a recording's save in an excluded region's body
 };
 
 /// Keeps a node alive.

@@ -12,6 +12,7 @@ ExclusionRules ExcludeProtocol::exclusion_rules() const {
     rules.restores_generator = false;
     rules.demands_all_entries = false;
     rules.keeps_graph_of_outputs = true;
+    rules.fills_by_input = true;
     rules.boundaries = ExclusionRules::Boundaries::all_leaves;
   }
   return rules;

@@ -8,39 +8,16 @@
 #include <vector>
 
 #include "sim/prediction.hpp"
+#include "tests/conformance/forward_part.hpp"
 #include "tests/properties/invariants/checked_trace.hpp"
 #include "tests/traces/temporary_folder.hpp"
 #include "traces/reader.hpp"
 #include "traces/summary.hpp"
-#include "traces/writer.hpp"
 
 namespace fs = std::filesystem;
 
 namespace remat {
 namespace {
-
-/// What a prediction may read of a recording: header, setup and forward, and the borders of phases.
-/// Rules of the accepted cut; sequence numbers stay.
-Trace forward_part(const Trace& recording, const std::string& path) {
-  std::ofstream cut(path);
-  bool later = false;
-  for (std::size_t i = 0; i < recording.size(); ++i) {
-    const EventView event = recording[i];
-    const bool is_border = event.kind() == Kind::phase_begin || event.kind() == Kind::phase_end ||
-                           event.kind() == Kind::step_begin || event.kind() == Kind::step_end ||
-                           event.kind() == Kind::header;
-    later |= event.kind() == Kind::phase_begin && event.phase() != Phase::setup &&
-             event.phase() != Phase::forward;
-    const bool is_forward =
-        event.phase() == Phase::forward || (event.phase() == Phase::setup && !later);
-    if (!is_border && !is_forward) continue;
-    std::string line;
-    append_json(event, line);
-    cut << line;
-  }
-  cut.close();
-  return read_trace(path);
-}
 
 std::vector<ResidentBytes> resident_of(const Trace& trace) {
   SummaryBuilder summary;

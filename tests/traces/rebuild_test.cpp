@@ -254,13 +254,12 @@ TEST_CASE("what a recording does not show is unsupported, with the reason", "[tr
   CHECK(why(triggered) == "a pretrigger phase: what it reads is not visible in the forward part");
   CHECK(why(SmallRecording().event(R"("kind":"region_begin","region":"l1","policy":"save")")) ==
         "torch_remat regions");
-  CHECK(why(SmallRecording().event(R"("kind":"wrapper_enter","wrapper":"g","call":0)")) ==
-        "exclusion wrappers and recompute sessions");
-  CHECK(why(SmallRecording().event(R"("kind":"session_open","gid":["session",1])")) ==
-        "exclusion wrappers and recompute sessions");
-  CHECK(why(SmallRecording().event(
-            R"("kind":"frame_create","frame":0,"unit":"a","inv":0,"impl":"hyper_parallel")")) ==
-        "recompute sessions of HyperParallel");
+  SmallRecording left_open;
+  left_open.event(R"("kind":"wrapper_enter","wrapper":"g","call":0)").end_phase();
+  CHECK(why(left_open) == "a forward ends inside a region: what was raised there is not recorded");
+  SmallRecording left_twice;
+  left_twice.event(R"("kind":"wrapper_exit","wrapper":"g","ended_by":"return")").end_phase();
+  CHECK(why(left_twice) == "an excluded region is left that was not entered");
   CHECK(rebuild(Trace{}).unsupported ==
         "the recording shows no phase: nothing says what the run did");
 }

@@ -14,6 +14,7 @@ constexpr std::size_t depth_max = 256;
 }  // namespace
 
 void ForwardBuilder::observe(const EventView& event) {
+  if (observe_excluded(event)) return;
   switch (event.kind()) {
     case Kind::unit_begin:
       begin_unit(event);
@@ -45,7 +46,7 @@ void ForwardBuilder::observe(const EventView& event) {
     case Kind::phase_end:
       assign_packs(nullptr);
       close_implicit_regions();
-      if (!open_.empty())
+      if (!open_.empty() || !wrappers_.empty())
         refuse("a forward ends inside a region: what was raised there is not recorded");
       break;
     case Kind::unpack_begin:
@@ -71,9 +72,7 @@ void ForwardBuilder::begin_unit(const EventView& event) {
       event.boolean(Field::checkpointed) == false ? RegionKind::unit : RegionKind::checkpointed;
   region.reentrant = event.is_true(Field::reentrant);
   region.frame = event.integer(Field::frame);
-  const bool inside_reentrant = std::any_of(
-      open_.begin(), open_.end(), [](const OpenRegion& outer) { return outer.reentrant; });
-  if (inside_reentrant && region.kind == RegionKind::checkpointed && !region.reentrant) {
+  if (is_inside_reentrant() && region.kind == RegionKind::checkpointed && !region.reentrant) {
     refuse("a non-reentrant region inside a reentrant one packs nothing in forward (R13)");
   }
   open_.push_back({forward_.statements.size(), region.frame, false, false,
@@ -141,6 +140,8 @@ std::vector<ValueId> ForwardBuilder::read_from_outside(std::size_t begin) const 
 void ForwardBuilder::close_region() {
   const OpenRegion region = open_.back();
   open_.pop_back();
+  if (!wrappers_.empty() && wrappers_.back().begin > region.begin)
+    refuse("a region and an excluded one overlap");
   region_at(region.begin).end = forward_.statements.size();
   forward_.statements.emplace_back(RegionEnd{region.begin});
   last_op_.reset();
@@ -171,8 +172,11 @@ void ForwardBuilder::create_frame(const EventView& event) {
     open_.push_back({forward_.statements.size(), frame, true, false, false});
     forward_.statements.emplace_back(std::move(region));
   }
-  region_at(open_.back().begin).early_stop = event.boolean(Field::early_stop).value_or(true);
+  RegionBegin& region = region_at(open_.back().begin);
+  region.early_stop = event.boolean(Field::early_stop).value_or(true);
+  region.knows_sessions = event.text(Field::impl) == "hyper_parallel";
   frame_being_made_ = frame;
+  input_packs_.clear();
 }
 
 void ForwardBuilder::save_inputs(const EventView& event) {
@@ -187,16 +191,19 @@ void ForwardBuilder::save_inputs(const EventView& event) {
     tensors_->require_this_forward(*value);
     region.inputs.push_back(*value);
   }
+  add_input_slots(region);
 }
 
 void ForwardBuilder::observe_pack(const EventView& event) {
   const auto tensor = event.tensor(Field::tensor);
   const std::string_view role = event.text(Field::role);
-  if (!tensor || frame_being_made_ || role == "unit_input") return;
-  if (role == "plain") close_implicit_regions();
+  if (!tensor || role == "unit_input") return;
+  if (role == "plain" && !frame_being_made_) close_implicit_regions();
   const auto value = tensors_->value_of(*tensor);
-  if (!value) return;
-  pending_.push_back({*value, tensor->tensor.value_or(-1), event.seq()});
+  if (!value || take_boundary_pack(event, *value)) return;
+  std::vector<PendingPack>& packs = frame_being_made_ ? input_packs_ : pending_;
+  packs.push_back({*value, tensor->tensor.value_or(-1), event.seq(), excluded_slot(event)});
+  if (frame_being_made_) return;
   if (open_.empty() || !open_.back().implicit) return;
   const auto last = frames_->last_packs.find(open_.back().frame.value_or(-1));
   const bool stops = region_at(open_.back().begin).early_stop;
@@ -224,6 +231,7 @@ void ForwardBuilder::observe_op(const EventView& event) {
     for (std::size_t i = 0; i < event.list_size(list); ++i)
       tensors_->describe(event.tensor_item(list, i));
   }
+  if (pass_boundary(event)) return;
   if (event.has(Field::internal)) {  // a hook's: its output is another name for its input
     const auto value = event.list_size(Field::inputs) > 0
                            ? tensors_->value_of(event.list_item(Field::inputs, 0))
@@ -271,6 +279,12 @@ void ForwardBuilder::drop_unread_copies() {
     const auto* op = std::get_if<OpStatement>(&statement);
     const auto* region = std::get_if<RegionBegin>(&statement);
     const std::vector<ValueId> none;
+    if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
+      for (const WrapperBegin::Input& input : wrapper->inputs)
+        read.insert(input.value.index());
+      for (const ValueId output : wrapper->outputs)
+        read.insert(output.index());
+    }
     for (const ValueId value : op != nullptr       ? op->inputs
                                : region != nullptr ? region->inputs
                                                    : none)
@@ -288,6 +302,16 @@ void ForwardBuilder::drop_unread_copies() {
   }
 }
 
+bool ForwardBuilder::has_regions() const {
+  return std::any_of(forward_.statements.begin(), forward_.statements.end(),
+                     [](const Statement& s) { return std::holds_alternative<RegionBegin>(s); });
+}
+
+bool ForwardBuilder::enters_region_with_sessions() const {
+  return !open_.empty() &&
+         std::get<RegionBegin>(forward_.statements[open_.back().begin]).knows_sessions;
+}
+
 Forward ForwardBuilder::finish() {
   assign_packs(nullptr);
   while (!open_.empty())
@@ -297,6 +321,11 @@ Forward ForwardBuilder::finish() {
     const auto* op = std::get_if<OpStatement>(&forward_.statements[at]);
     const auto* region = std::get_if<RegionBegin>(&forward_.statements[at]);
     if (region != nullptr && region->reentrant) continue;
+    if (const auto* left = std::get_if<WrapperEnd>(&forward_.statements[at])) {
+      for (const WrapperBegin::Boundary& boundary :
+           std::get<WrapperBegin>(forward_.statements[left->begin]).boundaries)
+        if (program_->values[boundary.value].floating) forward_.root = boundary.value;
+    }
     if (op == nullptr || !op->makes_node || op->by_caller) continue;
     for (const ValueId output : op->outputs)
       if (!forward_.root && program_->values[output].floating) forward_.root = output;
@@ -315,6 +344,8 @@ Forward ForwardBuilder::finish() {
       std::for_each(op->inputs.begin(), op->inputs.end(), meet);
     if (const auto* region = std::get_if<RegionBegin>(&statement))
       std::for_each(region->inputs.begin(), region->inputs.end(), meet);
+    if (const auto* wrapper = std::get_if<WrapperBegin>(&statement))
+      std::for_each(wrapper->outputs.begin(), wrapper->outputs.end(), meet);
   }
   return std::move(forward_);
 }

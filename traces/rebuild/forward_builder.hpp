@@ -35,6 +35,10 @@ class ForwardBuilder {
   /// A tensor is written: by the op before, or, after the forward is over, by the caller.
   void observe_write(const EventView& event);
   Forward finish();
+  /// A region has been entered.
+  bool has_regions() const;
+  /// The region that is open last is one that recompute sessions may replay.
+  bool enters_region_with_sessions() const;
   /// Why the forward cannot be a program; none where it can.
   const std::optional<std::string>& unsupported() const { return unsupported_; }
 
@@ -44,6 +48,7 @@ class ForwardBuilder {
     ValueId value{0};
     std::int64_t tensor = 0;
     std::int64_t seq = 0;
+    std::optional<ExcludedSlot> excluded;  // in an excluded region's body
   };
   struct OpenRegion {
     std::size_t begin = 0;
@@ -51,6 +56,22 @@ class ForwardBuilder {
     bool implicit = false;    // no unit_begin tells of it (checkpoint_sequential)
     bool is_closing = false;  // its last pack was seen
     bool reentrant = false;
+  };
+
+  /// A recompute boundary: an output of an excluded region comes in, another tensor goes out.
+  struct OpenBoundary {
+    ValueId input{0};
+    std::optional<std::int64_t> output;  // the tensor
+    ValueId value{0};                    // of the output
+    bool is_packed = false;
+    std::optional<ExcludedSlot> slot;
+  };
+  /// A call of an excluded region whose body runs.
+  struct OpenWrapper {
+    std::size_t begin = 0;
+    std::size_t n_regions = 0;       // that are open around it
+    std::vector<std::string> paths;  // of its inputs, as a pack names them
+    std::vector<OpenBoundary> boundaries;
   };
 
   /// The first reason is the one that is told.
@@ -65,6 +86,20 @@ class ForwardBuilder {
   void observe_pack(const EventView& event);
   void observe_decision(const EventView& event);
   void release(std::int64_t storage);
+
+  // forward_wrappers.cpp
+  bool observe_excluded(const EventView& event);
+  void enter_wrapper(const EventView& event);
+  void exit_wrapper(const EventView& event);
+  void begin_boundary(const EventView& event);
+  bool pass_boundary(const EventView& op);
+  bool take_boundary_pack(const EventView& pack, ValueId value);
+  std::optional<ExcludedSlot> excluded_slot(const EventView& pack);
+  void add_input_slots(RegionBegin& region);
+  void require_placeholder();
+  bool returns_unkept_argument(const WrapperBegin& wrapper) const;
+  bool is_inside_reentrant() const;
+
   void close_region();
   void close_implicit_regions();
   void drop_unread_copies();
@@ -95,7 +130,9 @@ class ForwardBuilder {
   Forward forward_;
   std::vector<OpenRegion> open_;
   std::vector<PendingPack> pending_;
-  std::optional<std::size_t> last_op_;  // its statement
+  std::vector<OpenWrapper> wrappers_;
+  std::vector<PendingPack> input_packs_;  // of the frame that is being made
+  std::optional<std::size_t> last_op_;    // its statement
   std::optional<std::int64_t> frame_being_made_;
   std::optional<std::string> unsupported_;
 };

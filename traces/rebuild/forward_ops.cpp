@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "model/op_values.hpp"
 #include "traces/rebuild/forward_builder.hpp"
@@ -6,6 +7,30 @@
 // Ops of a forward, and which of them a saved tensor belongs to.
 
 namespace remat {
+namespace {
+
+// Kinds without a row of their own in the table of ops, or with one that leaves this out.
+constexpr std::array save_their_first_output = {
+    std::string_view("rsqrt"), std::string_view("reciprocal"),
+    std::string_view("expm1"), std::string_view("amax"),
+    std::string_view("amin"),  std::string_view("linalg_vector_norm")};
+
+/// Outputs that the op's node saves, in their order: by its kind, or by its overload.
+std::vector<std::size_t> saved_outputs(const OpStatement& op) {
+  const std::string_view name = plain_op_name(op.name);
+  const bool is_one_of_them =
+      std::find(save_their_first_output.begin(), save_their_first_output.end(), name) !=
+      save_their_first_output.end();
+  // Of all elements; along a dimension it saves where they are.
+  const bool is_of_all = (name == "max" || name == "min") && op.outputs.size() == 1;
+  if (is_one_of_them || is_of_all) return {0};
+  std::vector<std::size_t> outputs;
+  for (const SaveRule& rule : op.kind->saves)
+    if (rule.what == SaveRule::What::output) outputs.push_back(rule.index);
+  return outputs;
+}
+
+}  // namespace
 
 bool ForwardBuilder::wants_grad(const OpStatement& op) const {
   if (!op.kind->differentiable) return false;
@@ -63,10 +88,7 @@ void ForwardBuilder::add_outputs(const EventView& event, OpStatement& op) {
 
 /// The first `n` pending packs are what the op's kind saves of its outputs: no custom Function.
 bool ForwardBuilder::saves_outputs_only(const OpStatement& op, std::size_t n) const {
-  std::size_t of_outputs = 0;
-  for (const SaveRule& rule : op.kind->saves)
-    of_outputs += rule.what == SaveRule::What::output ? 1 : 0;
-  return n <= of_outputs;
+  return n <= saved_outputs(op).size();
 }
 
 /// How many of the pending packs the last op made (R3): its saved outputs, as many as match, then
@@ -76,10 +98,9 @@ std::size_t ForwardBuilder::n_of_last_op(const OpStatement* next) const {
   std::size_t n = 0;
   if (last_op_) {
     const auto& last = std::get<OpStatement>(forward_.statements[*last_op_]);
-    for (const SaveRule& rule : last.kind->saves) {
-      if (rule.what != SaveRule::What::output || rule.index >= last.outputs.size()) continue;
-      if (n >= pending_.size() ||
-          !tensors_->is_same_place(pending_[n].value, last.outputs[rule.index]))
+    for (const std::size_t output : saved_outputs(last)) {
+      if (output >= last.outputs.size()) continue;
+      if (n >= pending_.size() || !tensors_->is_same_place(pending_[n].value, last.outputs[output]))
         break;
       ++n;
     }
@@ -124,6 +145,7 @@ void ForwardBuilder::give_to_last_op(std::size_t n) {
   if (!saves_outputs_only(last, n)) open_function_body();
   for (std::size_t i = 0; i < n; ++i) {
     Save save{pending_[i].value, true, Save::no_factor};
+    save.excluded = pending_[i].excluded;
     const auto is_it = [&](ValueId value) { return tensors_->is_same_place(value, save.value); };
     const auto output = std::find_if(last.outputs.begin(), last.outputs.end(), is_it);
     const auto input = std::find_if(last.inputs.begin(), last.inputs.end(), is_it);
@@ -146,6 +168,7 @@ void ForwardBuilder::assign_packs(OpStatement* next) {
   std::vector<bool> taken(next == nullptr ? 0 : next->inputs.size(), false);
   for (std::size_t i = n; i < pending_.size(); ++i) {
     Save save{pending_[i].value, false, Save::no_factor};
+    save.excluded = pending_[i].excluded;
     const auto copied = copied_.find(save.value.index());
     if (copied != copied_.end()) {
       save.copy_of = copied->second;

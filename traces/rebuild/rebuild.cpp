@@ -4,6 +4,7 @@
 #include <map>
 
 #include "traces/rebuild/forward_builder.hpp"
+#include "traces/rebuild/session_steps.hpp"
 
 namespace remat {
 namespace {
@@ -18,14 +19,16 @@ BufferRole role_of(std::string_view name) {
 /// Reads a recording once, phase by phase.
 class Rebuilder {
  public:
-  explicit Rebuilder(const Trace& trace) : trace_(&trace), tensors_(trace, run_.program) {}
+  explicit Rebuilder(const Trace& trace)
+      : trace_(&trace), tensors_(trace, run_.program), sessions_(trace, run_.order) {}
 
   RebuiltRun run() {
     find_last_packs();
     find_copies();
-    for (std::size_t i = 0; i < trace_->size() && !run_.unsupported; ++i)
+    for (std::size_t i = 0; i < trace_->size() && !run_.unsupported && !raises_; ++i)
       observe((*trace_)[i]);
     finish_forward();
+    if (sessions_.unsupported() && !run_.unsupported) run_.unsupported = sessions_.unsupported();
     finish_program(run_.program);
     if (tensors_.has_unknown_view() && !run_.unsupported)
       run_.unsupported = "a tensor of the forward shows a view that no recorded op made";
@@ -33,6 +36,8 @@ class Rebuilder {
       run_.unsupported = "a tensor that one forward made is read or written in another";
     if (run_.selects_ops && has_nested_regions() && !run_.unsupported)
       run_.unsupported = "a region inside a selective one: whose policy decides is not told";
+    if (run_.selects_ops && run_.has_wrappers && !run_.unsupported)
+      run_.unsupported = "excluded regions inside a selective one";
     if (run_.order.empty() && !run_.unsupported)
       run_.unsupported = "the recording shows no phase: nothing says what the run did";
     return std::move(run_);
@@ -99,18 +104,39 @@ class Rebuilder {
       case Kind::region_begin:
         run_.unsupported = "torch_remat regions";
         return;
-      case Kind::wrapper_enter:
       case Kind::session_open:
-        run_.unsupported = "exclusion wrappers and recompute sessions";
+        sessions_.open(event, builder_ && builder_->has_regions());
         return;
+      case Kind::session_close:
+        sessions_.close(event);
+        return;
+      case Kind::session_clear:
+        sessions_.clear(event);
+        return;
+      case Kind::phase_end:
+        sessions_.end_phase();
+        break;
       default:
         break;
     }
     if (event.phase() == Phase::forward) {
       observe_forward(event);
+      // R23: the region raises, and after that nothing is foreseen.
+      raises_ = event.kind() == Kind::inputs_save && sessions_.has_session_in_scope() && builder_ &&
+                builder_->enters_region_with_sessions();
     } else if (event.phase() == Phase::setup && !is_later_) {
       observe_setup(event);
+    } else if (event.phase() == Phase::optimizer && event.kind() == Kind::mutate) {
+      observe_update(event);
     }
+  }
+
+  // What an optimizer's step writes; tensors of its own are nobody else's.
+  void observe_update(const EventView& event) {
+    if (run_.order.empty() || !run_.order.back().writes) return;
+    const auto tensor = event.integer(Field::tensor);
+    const auto value = tensor ? tensors_.value_of(*tensor) : std::nullopt;
+    if (value) run_.order.back().writes->push_back(*value);
   }
 
   bool has_nested_regions() const {
@@ -142,6 +168,7 @@ class Rebuilder {
         tensors_.begin_forward();
         builder_.emplace(*trace_, run_.program, tensors_, frames_, copies_, run_.has_ambient_hooks);
         add(step);
+        sessions_.begin_phase();
         return;
       case Phase::backward:
         step.kind = PhaseStep::Kind::backward;
@@ -156,31 +183,74 @@ class Rebuilder {
         step.kind = PhaseStep::Kind::update;
         break;
       default:
-        run_.unsupported = "a pretrigger phase: what it reads is not visible in the forward part";
+        finish_forward();
+        is_later_ = true;
+        begin_prefire(event);
         return;
     }
     finish_forward();
     is_later_ = true;
+    const std::optional<std::size_t> forward = require_forward(step);
+    if (event.integer(Field::root) && forward) begin_elsewhere(event, step, *forward);
+    if (run_.knows_sessions && step.kind == PhaseStep::Kind::update) step.writes.emplace();
     add(step);
-    require_forward(step);
+    sessions_.begin_phase();
+  }
+
+  // A backward that starts from another tensor than the forward's last.
+  void begin_elsewhere(const EventView& event, PhaseStep& step, std::size_t forward) {
+    step.root = tensors_.value_of(*event.integer(Field::root));
+    if (!step.root) {
+      run_.unsupported = "a backward from a tensor that no event shows";
+      return;
+    }
+    run_.program.forwards[forward].other_roots.push_back(*step.root);
+  }
+
+  // The forward that a phase of this micro-batch works on.
+  std::optional<std::size_t> last_forward(std::optional<std::int64_t> microbatch) const {
+    for (auto step = run_.order.rbegin(); step != run_.order.rend(); ++step)
+      if (step->kind == PhaseStep::Kind::forward && step->microbatch == microbatch)
+        return step->forward;
+    return std::nullopt;
+  }
+
+  // R22: the frames that are named, or all of the forward's.
+  void begin_prefire(const EventView& event) {
+    if (!run_.knows_sessions) {
+      run_.unsupported = "a pretrigger phase: what it reads is not visible in the forward part";
+      return;
+    }
+    const auto microbatch = event.integer(Field::microbatch);
+    std::vector<std::int64_t> frames;
+    for (std::size_t i = 0; i < event.list_size(Field::prefire); ++i)
+      frames.push_back(event.list_item(Field::prefire, i));
+    auto forward = last_forward(microbatch);
+    if (!forward) forward = last_forward(std::nullopt);
+    if (!event.has(Field::prefire) && forward) {
+      for (const Statement& statement : run_.program.forwards[*forward].statements) {
+        const auto* region = std::get_if<RegionBegin>(&statement);
+        if (region != nullptr && region->knows_sessions && region->frame)
+          frames.push_back(*region->frame);
+      }
+    }
+    sessions_.begin_prefire(microbatch, std::move(frames));
   }
 
   // What a backward runs on is the program of its micro-batch's forward.
-  void require_forward(const PhaseStep& step) {
-    if (step.kind == PhaseStep::Kind::update) return;
-    const auto runs_it = [&](const PhaseStep& earlier) {
-      return earlier.kind == PhaseStep::Kind::forward && earlier.microbatch == step.microbatch;
-    };
-    const auto last = std::find_if(run_.order.rbegin(), run_.order.rend(), runs_it);
-    if (last == run_.order.rend()) {
+  std::optional<std::size_t> require_forward(const PhaseStep& step) {
+    if (step.kind == PhaseStep::Kind::update) return std::nullopt;
+    const auto forward = last_forward(step.microbatch);
+    if (!forward) {
       run_.unsupported = "a backward of a micro-batch whose forward is not recorded";
-      return;
+      return std::nullopt;
     }
-    const std::vector<Statement>& statements = run_.program.forwards[last->forward].statements;
+    const std::vector<Statement>& statements = run_.program.forwards[*forward].statements;
     const bool runs_ops = std::any_of(statements.begin(), statements.end(), [](const Statement& s) {
       return std::holds_alternative<OpStatement>(s);
     });
     if (!runs_ops) run_.unsupported = "a backward of a forward that runs no op";
+    return forward;
   }
 
   // Not when they are named: their roles are told after that.
@@ -202,9 +272,9 @@ class Rebuilder {
     run_.selects_ops |= event.kind() == Kind::sac_decide;
     if (event.kind() == Kind::frame_create) {
       run_.has_regions = true;
-      if (event.text(Field::impl) == "hyper_parallel")
-        run_.unsupported = "recompute sessions of HyperParallel";
+      run_.knows_sessions |= event.text(Field::impl) == "hyper_parallel";
     }
+    run_.has_wrappers |= event.kind() == Kind::wrapper_enter && event.text(Field::exec) != "plain";
     if (event.kind() == Kind::unit_begin && event.is_true(Field::reentrant))
       run_.has_regions = run_.has_reentrant_regions = true;
     observe_facts(event);
@@ -258,7 +328,9 @@ class Rebuilder {
   IdSet copies_;  // by seq: copies that in-place ops make of what they overwrite
   std::optional<ForwardBuilder> builder_;
   std::vector<std::int64_t> pending_parameters_;
+  SessionSteps sessions_;
   bool is_later_ = false;
+  bool raises_ = false;  // a forward does, as the program foresees
 };
 
 }  // namespace

@@ -16,7 +16,9 @@ struct RebuiltRun {
   bool has_ambient_hooks = false;  // saved-tensor hooks of the recorder turned version checks off
   bool has_regions = false;        // checkpointed ones
   bool has_reentrant_regions = false;
-  bool selects_ops = false;  // a selective policy decided for each op
+  bool selects_ops = false;     // a selective policy decided for each op
+  bool has_wrappers = false;    // excluded regions inside checkpointed ones
+  bool knows_sessions = false;  // some region's frames may be replayed by recompute sessions
   /// Why a prediction from this recording would be a guess; none where it is not.
   std::optional<std::string> unsupported;
 };
