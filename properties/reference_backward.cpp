@@ -101,7 +101,8 @@ class BackwardWalk {
       to = gradient;
       return;
     }
-    Gradient sum = new_gradient(storages_[*to].bytes);
+    // A view's gradient has the size of the view: either may be the one that came first.
+    Gradient sum = new_gradient(std::max(storages_[*to].bytes, storages_[*gradient].bytes));
     drop(to);
     drop(gradient);
     to = sum;
@@ -126,8 +127,8 @@ class BackwardWalk {
               : edge.leaf && (leaves.empty() ||
                               std::find(leaves.begin(), leaves.end(), *edge.leaf) != leaves.end());
       if (!is_wanted || !any_arrived(at)) continue;
-      made.emplace_back(
-          &edge, passes_on ? shared(*arrived_[at][0]) : new_gradient(bytes_of(inputs_of(node)[i])));
+      made.emplace_back(&edge,
+                        passes_on ? shared(*arrived_[at][0]) : new_gradient(bytes_to(node, i)));
     }
     if (op != nullptr && node.frame != no_frame) release_slots(node, *op);
     if (op != nullptr && node.excluded_in != no_frame && !retain_) {
@@ -137,6 +138,14 @@ class BackwardWalk {
       send(*edge, gradient);
   }
 
+  /// Of what an input gets: through a view inside a reentrant region it may be larger than that.
+  std::int64_t bytes_to(const ReferenceGraph::Node& node, std::size_t input) const {
+    const ValueId to = inputs_of(node)[input];
+    const auto brought = brought_.find(to.index());
+    const bool is_reentrant = op_of(node) == nullptr && !node.leaf;
+    const std::int64_t least = is_reentrant && brought != brought_.end() ? brought->second : 0;
+    return std::max(bytes_of(to), least);
+  }
   bool any_arrived(std::size_t at) const {
     return std::any_of(arrived_[at].begin(), arrived_[at].end(),
                        [](const Gradient& gradient) { return gradient.has_value(); });
@@ -227,6 +236,9 @@ class BackwardWalk {
                        *made_);
     inner.arguments_ = &region.inputs;
     inner.run({});
+    brought_.clear();
+    for (const auto& [leaf, gradient] : inner.captured_)
+      if (gradient) brought_[leaf] = inner.storages_[*gradient].bytes;
   }
 
   bool is_captured(ValueId leaf) const {
@@ -252,6 +264,7 @@ class BackwardWalk {
   // over.
   const std::vector<ValueId>* arguments_ = nullptr;
   std::map<std::uint32_t, Gradient> captured_;
+  std::map<std::uint32_t, std::int64_t> brought_;  // by argument of the region that ran last
   // Frame and buffer → how many filled slots lie on it.
   std::map<std::pair<std::size_t, std::uint32_t>, std::uint32_t> slots_on_;
   std::set<std::pair<std::size_t, std::uint32_t>> left_;  // of those, what stays

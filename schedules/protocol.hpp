@@ -86,12 +86,13 @@ struct ExclusionRules {
   /// Which output leaves of a call with slots get a recompute boundary.
   enum class Boundaries : std::uint8_t { none, first_leaf, requiring_grad, all_leaves };
 
-  bool excludes = false;         // otherwise the body is code like any other, run again in a replay
-  bool nests = false;            // an excluded region within another is no error
-  bool drops_outputs = false;    // where the program says so, a replay gets placeholders
-  bool rederives = false;        // saved inputs that a replay makes again are not kept
-  bool knows_by_storage = true;  // where a tensor came from; otherwise by the tensor object
-  bool compares_layouts = true;  // what fills a slot with what forward packed
+  bool excludes = false;       // otherwise the body is code like any other, run again in a replay
+  bool nests = false;          // an excluded region within another is no error
+  bool drops_outputs = false;  // where the program says so, a replay gets placeholders
+  bool keeps_any_output = true;
+  bool rederives = false;            // saved inputs that a replay makes again are not kept
+  bool knows_by_storage = true;      // where a tensor came from; otherwise by the tensor object
+  bool compares_layouts = true;      // what fills a slot with what forward packed
   bool refuses_placeholders = true;  // as data, in forward and in replay
   bool restores_generator = true;    // to where the skipped body would have left it
   bool demands_all_entries = true;   // a replay that ends on its own has used every entry

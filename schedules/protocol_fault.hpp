@@ -20,6 +20,11 @@ enum class ProtocolFault : std::uint8_t {
   cache_counters_run_on,        // M36
   policy_asked_again,           // M37
   generator_left_after_served,  // M47
+  boundaries_dropped,           // M3
+  first_boundary_only,          // M4
+  last_entry_first,             // M16
+  graph_of_outputs_kept,        // M18
+  all_outputs_dropped,          // M22
   saved_lists_unchecked         // the determinism check never complains
 };
 

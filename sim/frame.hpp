@@ -115,7 +115,8 @@ struct CheckpointFrame {
   // What came out of excluded regions: tensor objects, and storages that their bodies made.
   IdSet save_objects;
   IdSet save_storages;
-  FlatMap<UnkeptOutput> unkept;  // by tensor object
+  FlatMap<UnkeptOutput> unkept;           // by tensor object
+  std::vector<Tensor> captured_by_fault;  // of RankFault::arguments_held
 
   /// Nobody can ask for anything of it any more.
   bool is_over() const { return forward_done && n_alive == 0 && n_input_slots_alive == 0; }

@@ -44,8 +44,10 @@ Rank::Rank(const Program& program, const Protocol& protocol, const RankOptions& 
 
 Rank::~Rank() {
   log_->stop();
-  leaked_graphs_.clear();  // their slots belong to frames: those go last
+  // Slots belong to frames: those go last.
+  leaked_graphs_.clear();
   graphs_.clear();
+  drop_entries();
   // Entries that nobody used may hold on to nodes, whose slots belong to frames too.
   std::vector<WrapperEntry> unused;
   for (const std::unique_ptr<CheckpointFrame>& frame : frames_) {

@@ -280,6 +280,7 @@ class Rank : private SlotOwner {
   Flow repeat_boundaries(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
                          std::int64_t call, std::int64_t& n_boundaries);
   Flow end_entries(CheckpointFrame& frame, Flow flow);
+  void drop_entries();
   Flow unpack_input(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
 
   // rank_replay.cpp
@@ -370,6 +371,8 @@ class Rank : private SlotOwner {
   std::optional<std::int64_t> microbatch_;       // that is worked on
   std::map<std::int64_t, Graph> graphs_;         // by micro-batch; none: -1
   std::vector<Graph> leaked_graphs_;             // of RankFault::dropped_graphs_kept
+  std::vector<WrapperEntry> leaked_entries_;     // of RankFault::entries_outlive_frames
+  std::vector<Owned> leaked_placeholders_;       // of RankFault::placeholders_kept
   std::vector<std::unique_ptr<CheckpointFrame>> frames_;
   std::vector<std::uint32_t> free_frames_;
   std::optional<Session> session_;

@@ -8,13 +8,18 @@ namespace remat {
 /// it changes, to see whether the invariants name it. Only properties/mutants plants one.
 enum class RankFault : std::uint8_t {
   none,
-  saves_without_owning,   // a saved tensor's storage goes with its last variable
-  dropped_graphs_kept,    // a graph dropped by the caller is never freed
-  early_stop_ignored,     // a replay runs on past its last save
-  generator_not_set,      // a replay draws from wherever the generator stands
-  gradients_overwritten,  // a second contribution to a tensor replaces the first
-  neighbours_swapped,     // a replay fills the slot beside the right one
-  times_from_the_process  // an op takes longer the more ops the process has run
+  saves_without_owning,    // a saved tensor's storage goes with its last variable
+  dropped_graphs_kept,     // a graph dropped by the caller is never freed
+  early_stop_ignored,      // a replay runs on past its last save
+  generator_not_set,       // a replay draws from wherever the generator stands
+  gradients_overwritten,   // a second contribution to a tensor replaces the first
+  arguments_held,          // M15: what excluded regions were given stays with their frame
+  entries_outlive_frames,  // M17
+  one_placeholder,         // M19: for all outputs of a call, and one boundary
+  trigger_without_node,    // M20: a placeholder passes no boundary
+  placeholders_kept,       // M21: a new one for each call, for ever
+  neighbours_swapped,      // a replay fills the slot beside the right one
+  times_from_the_process   // an op takes longer the more ops the process has run
 };
 
 }  // namespace remat

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "sim/rank.hpp"
@@ -153,6 +154,10 @@ Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& 
     log_->placeholder(shown_call(frame, wrapper, call), std::ssize(wrapper.outputs),
                       shown(stands_in));
     frame.unkept[stands_in.id] = {&wrapper, call, 0};
+    if (has(RankFault::placeholders_kept)) {
+      leaked_placeholders_.emplace_back(
+          ledger_, ledger_.allocate(0, BufferRole::none, "placeholder"), OwnerClass::input);
+    }
     for (std::size_t leaf = 0; leaf < wrapper.outputs.size(); ++leaf) {
       const ValueId output = value_after(wrapper, leaf);
       walk.variables.set(output, {stands_in.shared_as(walk.owner), {}, 0, output});
@@ -176,8 +181,11 @@ Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& 
 Flow Rank::repeat_boundaries(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
                              std::int64_t call, std::int64_t& n_boundaries) {
   const CheckpointFrame& frame = *frames_[walk.frame];
+  const bool stands_in = !keeps_outputs(wrapper);
   for (std::size_t leaf = 0; leaf < entry.has_boundary.size(); ++leaf) {
     if (!entry.has_boundary[leaf]) continue;
+    if (has(RankFault::trigger_without_node) && stands_in) continue;
+    if (has(RankFault::one_placeholder) && stands_in && leaf > 0) continue;
     ++n_boundaries;
     log_->boundary(shown_call(frame, wrapper, call), static_cast<std::int64_t>(leaf), true,
                    tensor_of(walk, value_after(wrapper, leaf), walk.owner).id);
@@ -210,10 +218,23 @@ Flow Rank::end_entries(CheckpointFrame& frame, Flow flow) {
                     region_of(frame.forward, frame.begin).name, unused->entries.size()));
   }
   if (!exclusion_rules_.entries_end_with_replay) return flow;
-  for (auto& [name, calls] : frame.wrappers)
+  for (auto& [name, calls] : frame.wrappers) {
+    if (has(RankFault::entries_outlive_frames))
+      std::move(calls.entries.begin(), calls.entries.end(), std::back_inserter(leaked_entries_));
     calls.entries.clear();
+  }
   log_->cache_clear(frame.number, n_left, "{" + left + "}");
   return flow;
+}
+
+/// An entry that holds on to its outputs' nodes keeps its own frame alive: at the end of a run such
+/// circles are cut.
+void Rank::drop_entries() {
+  leaked_entries_.clear();
+  for (const std::unique_ptr<CheckpointFrame>& frame : frames_) {
+    if (frame == nullptr) continue;
+    const auto wrappers = std::exchange(frame->wrappers, {});
+  }
 }
 
 Flow Rank::unpack_input(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {

@@ -69,7 +69,8 @@ ShownCall Rank::shown_call(const CheckpointFrame& frame, const WrapperBegin& wra
 
 /// Where not, a replay gets placeholders for what the wrapper returned.
 bool Rank::keeps_outputs(const WrapperBegin& wrapper) const {
-  return wrapper.save_output || !exclusion_rules_.drops_outputs;
+  return (wrapper.save_output && exclusion_rules_.keeps_any_output) ||
+         !exclusion_rules_.drops_outputs;
 }
 
 Tensor Rank::trigger() {
@@ -132,6 +133,8 @@ void Rank::note_inputs(Walk& walk, WrapperCall& call) {
                                       : input.is_save_output ? "save"
                                                              : "recompute"});
     call.inputs.push_back(input);
+    if (has(RankFault::arguments_held))
+      frames_[call.frame]->captured_by_fault.push_back(tensor.shared_as(OwnerClass::excl_saved));
   }
   const std::vector<ValueId>& outputs = call.wrapper->outputs;
   call.can_have_boundary =

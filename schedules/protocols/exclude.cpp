@@ -15,6 +15,9 @@ ExclusionRules ExcludeProtocol::exclusion_rules() const {
     rules.fills_by_input = true;
     rules.boundaries = ExclusionRules::Boundaries::all_leaves;
   }
+  if (has(ProtocolFault::last_entry_first)) rules.first_entry_first = false;
+  if (has(ProtocolFault::graph_of_outputs_kept)) rules.keeps_graph_of_outputs = true;
+  if (has(ProtocolFault::generator_left_after_served)) rules.restores_generator = false;
   return rules;
 }
 

@@ -3,9 +3,13 @@
 namespace remat {
 
 ExclusionRules ExcludeRederiveProtocol::exclusion_rules() const {
+  using Boundaries = ExclusionRules::Boundaries;
   ExclusionRules rules = ExcludeProtocol::exclusion_rules();
   rules.rederives = true;
   rules.drops_outputs = true;
+  if (has(ProtocolFault::boundaries_dropped)) rules.boundaries = Boundaries::none;
+  if (has(ProtocolFault::first_boundary_only)) rules.boundaries = Boundaries::first_leaf;
+  if (has(ProtocolFault::all_outputs_dropped)) rules.keeps_any_output = false;
   return rules;
 }
 
