@@ -301,6 +301,9 @@ void Rank::write_by_caller(ValueId value) {
     for (const SavedSlot& input : frame->inputs)
       if (input.where == SavedSlot::Where::kept) write(input.kept);
   }
+  tape_.each_save([&](const SavedSlot& slot) {
+    if (slot.where == SavedSlot::Where::kept) write(slot.kept);
+  });
 }
 
 void Rank::end_step() {

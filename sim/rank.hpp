@@ -273,6 +273,7 @@ class Rank : private SlotOwner {
   Flow skip_wrapper(Walk& walk, const WrapperBegin& wrapper);
   Flow fill_slots(Walk& walk, const WrapperEntry& entry, std::int64_t call);
   Flow fill(Walk& walk, InputSlot& slot, std::int64_t call);
+  void leave_unwritten(Walk& walk, const WrapperBegin& wrapper);
   Flow serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& entry,
                      std::int64_t call);
   Flow repeat_boundaries(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
