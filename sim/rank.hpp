@@ -287,6 +287,7 @@ class Rank : private SlotOwner {
   Flow unpack_holder(SavedSlot& slot, const ReplayKey& asked_by, Tensor& tensor);
   /// `asked_by`: the key that other frames are asked under, where they know no better.
   Flow replay(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by);
+  Flow replay_alive(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by);
   ReplaySession& session_of(CheckpointFrame& frame, const ReplayKey& key) const;
   std::int64_t forward_packs(const CheckpointFrame& frame) const;
   Flow fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vector<Tensor>& inputs);

@@ -263,8 +263,8 @@ class Rebuilder {
 
   void finish_forward() {
     if (!builder_) return;
-    if (builder_->unsupported()) run_.unsupported = builder_->unsupported();
     run_.program.forwards.push_back(builder_->finish());
+    if (builder_->unsupported()) run_.unsupported = builder_->unsupported();
     builder_.reset();
   }
 
