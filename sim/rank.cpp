@@ -160,9 +160,10 @@ std::string Rank::slot_name(const SavedSlot& slot) const {
 void Rank::release(SavedSlot& slot) {
   const SavedSlot::Where where = std::exchange(slot.where, SavedSlot::Where::nowhere);
   if (where == SavedSlot::Where::kept) {
-    if (slot.number >= 0 && log_->is_on())
+    if (slot.number >= 0 && log_->is_on()) {
       log_->holder_free(fmt::format("{}{}", slot.is_excluded ? "x" : "p", slot.number),
                         std::nullopt);
+    }
     slot.kept.hold.drop();
     return;
   }

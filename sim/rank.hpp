@@ -309,7 +309,7 @@ class Rank : private SlotOwner {
   void keep_shape(ValueId known_as, std::int64_t from, const Tensor& to);
   Flow carry_shapes(Walk& walk, const OpStatement& op, CarriedShapes& made);
   Flow refuse_placeholder(const OpStatement& op);
-  void note_shapes(const CarriedShapes& made, const Tensors& outputs);
+  void note_shapes(const CarriedShapes& shapes, const Tensors& outputs);
   Flow refuse_other_shapes(const Node& node, const Tensors& saved);
 
   // rank_backward.cpp

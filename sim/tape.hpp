@@ -107,9 +107,10 @@ class Tape {
   /// Visits what living nodes saved, in the order of the nodes' places.
   template <typename Visit>
   void each_save(Visit visit) const {
-    for (const Node& node : nodes_)
+    for (const Node& node : nodes_) {
       for (const SavedSlot& slot : node.saves)
         visit(slot);
+    }
   }
   Node& operator[](std::uint32_t node) { return nodes_[node]; }
   const Node& operator[](std::uint32_t node) const { return nodes_[node]; }

@@ -181,10 +181,10 @@ TEST_CASE("R20: a save of another shape than forward's is an error after the rep
   run.op("sum.default", {8}, 9, "[]").end_phase().phase("backward").end_phase();
   const Events events = run.predicted();
   REQUIRE(events.size() > 4);
+  const std::string error =
+      "error hyper_parallel.platform.torch.activation_checkpoint.checkpoint.CheckpointError";
   CHECK(Events(events.end() - 5, events.end()) ==
-        Events{"op aten.mul.Tensor", "save f0.2", "stop", "end",
-               "error hyper_parallel.platform.torch.activation_checkpoint.checkpoint."
-               "CheckpointError"});
+        Events{"op aten.mul.Tensor", "save f0.2", "stop", "end", error});
 }
 
 TEST_CASE("R20: the sum of a placeholder looks like that of its tensor", "[sim]") {
