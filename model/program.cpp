@@ -132,13 +132,15 @@ std::vector<ValueId> values_from_outside(const Program& program, const Forward& 
   for (std::size_t at = begin; at < end; ++at) {
     if (const auto* region = std::get_if<RegionBegin>(&forward.statements[at]))
       std::for_each(region->inputs.begin(), region->inputs.end(), meet);
-    if (const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at]))
+    if (const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at])) {
       for (const WrapperBegin::Input& input : wrapper->inputs)
         meet(input.value);
-    if (const auto* left = std::get_if<WrapperEnd>(&forward.statements[at]))
+    }
+    if (const auto* left = std::get_if<WrapperEnd>(&forward.statements[at])) {
       for (const WrapperBegin::Boundary& boundary :
            std::get<WrapperBegin>(forward.statements[left->begin]).boundaries)
         made.insert(boundary.value.index());
+    }
     const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
     if (op == nullptr) continue;
     std::for_each(op->inputs.begin(), op->inputs.end(), meet);

@@ -100,6 +100,7 @@ struct CheckpointFrame {
   std::optional<std::int64_t> invocation;
   bool early_stop = true;
   bool forward_done = false;
+  bool is_replaying = false;  // what it lets go of on the way may have been the last to ask for it
   std::int64_t n_alive = 0;
   std::int64_t rng_position = 0;
   std::vector<Holder> holders;
@@ -119,7 +120,9 @@ struct CheckpointFrame {
   std::vector<Tensor> captured_by_fault;  // of RankFault::arguments_held
 
   /// Nobody can ask for anything of it any more.
-  bool is_over() const { return forward_done && n_alive == 0 && n_input_slots_alive == 0; }
+  bool is_over() const {
+    return forward_done && !is_replaying && n_alive == 0 && n_input_slots_alive == 0;
+  }
 
   ReplaySession& session(const ReplayKey& key) {
     for (ReplaySession& known : sessions)

@@ -48,13 +48,6 @@ Rank::~Rank() {
   leaked_graphs_.clear();
   graphs_.clear();
   drop_entries();
-  // Entries that nobody used may hold on to nodes, whose slots belong to frames too.
-  std::vector<WrapperEntry> unused;
-  for (const std::unique_ptr<CheckpointFrame>& frame : frames_) {
-    if (frame == nullptr) continue;
-    for (auto& [name, calls] : frame->wrappers)
-      std::move(calls.entries.begin(), calls.entries.end(), std::back_inserter(unused));
-  }
 }
 
 Flow Rank::fail(std::string_view code, std::string_view type, std::string message) {
@@ -162,9 +155,10 @@ std::string Rank::slot_name(const SavedSlot& slot) const {
 void Rank::release(SavedSlot& slot) {
   const SavedSlot::Where where = std::exchange(slot.where, SavedSlot::Where::nowhere);
   if (where == SavedSlot::Where::kept) {
-    if (slot.number >= 0 && log_->is_on())
+    if (slot.number >= 0 && log_->is_on()) {
       log_->holder_free(fmt::format("{}{}", slot.is_excluded ? "x" : "p", slot.number),
                         std::nullopt);
+    }
     slot.kept.hold.drop();
     return;
   }
@@ -303,6 +297,9 @@ void Rank::write_by_caller(ValueId value) {
     for (const SavedSlot& input : frame->inputs)
       if (input.where == SavedSlot::Where::kept) write(input.kept);
   }
+  tape_.each_save([&](const SavedSlot& slot) {
+    if (slot.where == SavedSlot::Where::kept) write(slot.kept);
+  });
 }
 
 void Rank::end_step() {

@@ -275,6 +275,7 @@ class Rank : private SlotOwner {
   Flow fill_slots(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
                   std::int64_t call);
   Flow fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, std::int64_t call);
+  void leave_unwritten(Walk& walk, const WrapperBegin& wrapper);
   Flow serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& entry,
                      std::int64_t call);
   Flow repeat_boundaries(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
@@ -289,6 +290,7 @@ class Rank : private SlotOwner {
   Flow unpack_holder(SavedSlot& slot, const ReplayKey& asked_by, Tensor& tensor);
   /// `asked_by`: the key that other frames are asked under, where they know no better.
   Flow replay(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by);
+  Flow replay_alive(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by);
   ReplaySession& session_of(CheckpointFrame& frame, const ReplayKey& key) const;
   std::int64_t forward_packs(const CheckpointFrame& frame) const;
   Flow fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vector<Tensor>& inputs);
@@ -310,7 +312,7 @@ class Rank : private SlotOwner {
   void keep_shape(ValueId known_as, std::int64_t from, const Tensor& to);
   Flow carry_shapes(Walk& walk, const OpStatement& op, CarriedShapes& made);
   Flow refuse_placeholder(const OpStatement& op);
-  void note_shapes(const CarriedShapes& made, const Tensors& outputs);
+  void note_shapes(const CarriedShapes& shapes, const Tensors& outputs);
   Flow refuse_other_shapes(const Node& node, const Tensors& saved);
 
   // rank_backward.cpp

@@ -88,6 +88,14 @@ Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& asked_by, Tensor& ten
 }
 
 Flow Rank::replay(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by) {
+  frames_[index]->is_replaying = true;
+  const Flow flow = replay_alive(index, key, asked_by);
+  frames_[index]->is_replaying = false;
+  if (frames_[index]->is_over()) free_frame(index);
+  return flow;
+}
+
+Flow Rank::replay_alive(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by) {
   CheckpointFrame& frame = *frames_[index];
   std::vector<Tensor> inputs;
   log_->inputs_unpack_begin(frame.number);

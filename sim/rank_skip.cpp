@@ -44,6 +44,7 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
                        n_boundaries, span_of(ids));
     return flow;
   };
+  if (error_ && error_->code == "E-UNKNOWN") return leave(Flow::failed);
   if (error_) {
     // The argument has no value in this run of the region: its place leads nowhere.
     if (exclusion_rules_.rederives) error_->code = "E-PATH";
@@ -68,6 +69,7 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
                   keeps_outputs(wrapper), span_of(served), std::ssize(calls.entries));
   Flow flow = fill_slots(walk, wrapper, entry, call);
   if (flow == Flow::done) flow = serve_outputs(walk, wrapper, entry, call);
+  if (wrapper.is_recorded) leave_unwritten(walk, wrapper);
   if (flow == Flow::done && exclusion_rules_.restores_generator &&
       rng_position_ != entry.rng_after) {
     rng_position_ = entry.rng_after;
@@ -176,6 +178,28 @@ Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& 
     walk.variables.set(output, {kept.shared_as(walk.owner), {}, 0, output});
   }
   return Flow::done;
+}
+
+/// What the skipped body would have written in place, and made before it, goes on as it is: a
+/// recording's program has another name for it from the write on.
+void Rank::leave_unwritten(Walk& walk, const WrapperBegin& wrapper) {
+  const std::vector<Statement>& statements = program_->forwards[walk.forward].statements;
+  const std::size_t begin = std::get<WrapperEnd>(statements[wrapper.end]).begin;
+  for (std::size_t at = begin; at < wrapper.end; ++at) {
+    const auto* op = std::get_if<OpStatement>(&statements[at]);
+    if (op == nullptr || !op->writes) continue;
+    for (const ValueId written : op->outputs) {
+      if (find(walk, written) != nullptr) continue;
+      std::optional<ValueId> before;
+      walk.variables.each([&](const Variable& variable) {
+        const ProgramValue& value = value_of(variable.name);
+        const bool is_it = value.buffer == value_of(written).buffer &&
+                           value.layout == value_of(written).layout && variable.name < written;
+        if (is_it && (!before || *before < variable.name)) before = variable.name;
+      });
+      if (before) bind(walk, *before, written);
+    }
+  }
 }
 
 Flow Rank::repeat_boundaries(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,

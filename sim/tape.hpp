@@ -104,6 +104,14 @@ class Tape {
 
   NodeRef make(std::uint64_t seq);
   std::uint64_t next_seq() { return next_seq_++; }
+  /// Visits what living nodes saved, in the order of the nodes' places.
+  template <typename Visit>
+  void each_save(Visit visit) const {
+    for (const Node& node : nodes_) {
+      for (const SavedSlot& slot : node.saves)
+        visit(slot);
+    }
+  }
   Node& operator[](std::uint32_t node) { return nodes_[node]; }
   const Node& operator[](std::uint32_t node) const { return nodes_[node]; }
 

@@ -181,10 +181,10 @@ TEST_CASE("R20: a save of another shape than forward's is an error after the rep
   run.op("sum.default", {8}, 9, "[]").end_phase().phase("backward").end_phase();
   const Events events = run.predicted();
   REQUIRE(events.size() > 4);
+  const std::string error =
+      "error hyper_parallel.platform.torch.activation_checkpoint.checkpoint.CheckpointError";
   CHECK(Events(events.end() - 5, events.end()) ==
-        Events{"op aten.mul.Tensor", "save f0.2", "stop", "end",
-               "error hyper_parallel.platform.torch.activation_checkpoint.checkpoint."
-               "CheckpointError"});
+        Events{"op aten.mul.Tensor", "save f0.2", "stop", "end", error});
 }
 
 TEST_CASE("R20: the sum of a placeholder looks like that of its tensor", "[sim]") {
@@ -221,6 +221,19 @@ TEST_CASE("R25: a write to a parameter is silent, one to a frame's input is not"
         Events{"error builtins.RuntimeError"});
 }
 
+TEST_CASE("R25: what a skipped body would have written goes on unwritten", "[sim]") {
+  WrappedRecording run;
+  run.region(0, {1}).op("mul.Tensor", {1}, 4).enter("w", {4}).slot(0, 4, 0);
+  run.op("sin.default", {4}, 5).op("mul_.Tensor", {4}, 4);
+  run.event(R"("kind":"mutate","tensor":4,"storage":4)");
+  run.boundary(0, 0, 5, 6).leave("w", {6});
+  run.op("add.Tensor", {6, 4}, 7).save(0, 7).op("cos.default", {7}, 8).end_region();
+  run.op("sum.default", {8}, 9, "[]").end_phase().phase("backward").end_phase();
+  CHECK(run.predicted() == Events{"replay u0#0", "op aten.mul.Tensor", "skip w#0", "fill x0",
+                                  "save f0.0", "op aten.add.Tensor", "save f0.1", "stop", "end",
+                                  "unpack f0.1", "unpack f0.0", "unpack x0"});
+}
+
 TEST_CASE("R26: what cannot be known is unsupported", "[sim]") {
   WrappedRecording raises;
   raises.region(0, {1}).enter("w", {1}).leave("w", {}, "ValueError").end_region();
@@ -233,6 +246,12 @@ TEST_CASE("R26: what cannot be known is unsupported", "[sim]") {
   WrappedRecording overlaps;
   overlaps.region(0, {1}).enter("w", {1}).end_region().leave("w", {1});
   CHECK(is_unsupported(overlaps));
+  WrappedRecording hidden;  // read after the body, and none of its outputs
+  hidden.region(0, {1}).op("mul.Tensor", {1}, 4).enter("w", {4}).slot(0, 4, 0);
+  hidden.op("sin.default", {4}, 5).boundary(0, 0, 5, 6).leave("w", {6});
+  hidden.op("add.Tensor", {6, 5}, 7).save(0, 7).op("cos.default", {7}, 8).end_region();
+  hidden.op("sum.default", {8}, 9, "[]").end_phase().phase("backward").end_phase();
+  CHECK(is_unsupported(hidden));
   WrappedRecording unknown;
   unknown.region(0, {1}).enter("w", {1}).slot(0, 1, 4).leave("w", {1}).end_region();
   CHECK(is_unsupported(unknown));

@@ -314,6 +314,7 @@ bool ForwardBuilder::enters_region_with_sessions() const {
 
 Forward ForwardBuilder::finish() {
   assign_packs(nullptr);
+  if (!wrappers_.empty()) refuse("a forward ends inside an excluded region");
   while (!open_.empty())
     close_region();
   drop_unread_copies();

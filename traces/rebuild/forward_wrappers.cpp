@@ -135,10 +135,11 @@ void ForwardBuilder::exit_wrapper(const EventView& event) {
   wrapper.outputs = std::move(outputs);
   wrapper.boundaries = std::move(boundaries);
   if (!wrapper.save_output) require_placeholder();
-  if (returns_unkept_argument(wrapper))
+  if (returns_unkept_argument(wrapper)) {
     refuse(
         "an excluded region returns its argument and keeps no output: who reads which of the "
         "two is not told");
+  }
 }
 
 /// The placeholder that a replay has for it and the argument itself are then one tensor of forward.

@@ -209,10 +209,11 @@ class Rebuilder {
 
   // The forward that a phase of this micro-batch works on.
   std::optional<std::size_t> last_forward(std::optional<std::int64_t> microbatch) const {
-    for (auto step = run_.order.rbegin(); step != run_.order.rend(); ++step)
-      if (step->kind == PhaseStep::Kind::forward && step->microbatch == microbatch)
-        return step->forward;
-    return std::nullopt;
+    const auto runs_it = [&](const PhaseStep& step) {
+      return step.kind == PhaseStep::Kind::forward && step.microbatch == microbatch;
+    };
+    const auto last = std::find_if(run_.order.rbegin(), run_.order.rend(), runs_it);
+    return last == run_.order.rend() ? std::nullopt : std::optional(last->forward);
   }
 
   // R22: the frames that are named, or all of the forward's.
@@ -263,8 +264,8 @@ class Rebuilder {
 
   void finish_forward() {
     if (!builder_) return;
-    if (builder_->unsupported()) run_.unsupported = builder_->unsupported();
     run_.program.forwards.push_back(builder_->finish());
+    if (builder_->unsupported()) run_.unsupported = builder_->unsupported();
     builder_.reset();
   }
 
