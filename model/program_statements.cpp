@@ -146,7 +146,7 @@ void ProgramReader::read_leaves_of(const JsonPlace& argument, const std::string&
       read_leaves_of(item, path + "[" + std::to_string(i++) + "]", leaves);
   } else if (argument.is_object()) {
     for (const std::string& key : argument.keys())
-      read_leaves_of(argument.at(key), path + "." + key, leaves);
+      read_leaves_of(argument.at(key), std::string(path).append(".").append(key), leaves);
   } else {
     leaves.push_back({named(argument), path});
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,6 +82,9 @@ class BodyGenerator {
   void leave_excluded(const ExcludedScope& scope, std::size_t begin,
                       const std::vector<WrapperBegin::Input>& inputs,
                       const std::vector<ValueId>& outputs);
+  /// What the body makes of the argument; what it returns.
+  using SmallBody = std::function<ValueId()>;
+  ValueId write_small_wrapper(ValueId argument, bool save_output, const SmallBody& body);
   ValueId write_small_wrapper(ValueId argument, bool save_output);
   void write_excluded_edit();
 

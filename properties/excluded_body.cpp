@@ -113,17 +113,24 @@ void BodyGenerator::leave_excluded(const ExcludedScope& scope, std::size_t begin
   builder_->end_wrapper(begin, inputs, outputs);
 }
 
-/// An excluded region of one op, which saves its only argument; the op's output.
-ValueId BodyGenerator::write_small_wrapper(ValueId argument, bool save_output) {
+/// An excluded region with one argument and one output, which is told.
+ValueId BodyGenerator::write_small_wrapper(ValueId argument, bool save_output,
+                                           const SmallBody& body) {
   WrapperBegin wrapper;
   wrapper.name = "s" + std::to_string(n_small_wrappers_++);
   wrapper.save_output = save_output;
   const std::size_t begin = builder_->begin_wrapper(std::move(wrapper));
   const ExcludedScope scope = enter_excluded({argument});
-  const ValueId output = write_op("sin", {argument}, 1, false);
+  const ValueId output = body();
   leave_excluded(scope, begin, {leaf_at(argument, "arg0")}, {output});
   pool_.push_back(output);
   return output;
+}
+
+/// The same of one op, which saves the argument.
+ValueId BodyGenerator::write_small_wrapper(ValueId argument, bool save_output) {
+  return write_small_wrapper(argument, save_output,
+                             [&] { return write_op("sin", {argument}, 1, false); });
 }
 
 /// What a negative edit makes of an excluded region.
@@ -134,16 +141,9 @@ void BodyGenerator::write_excluded_edit() {
       write_small_wrapper(last, true);
       write_op("tanh", {pool_.back()});
       return;
-    case Edit::excluded_in_excluded: {
-      WrapperBegin wrapper;
-      wrapper.name = "s" + std::to_string(n_small_wrappers_++);
-      const std::size_t begin = builder_->begin_wrapper(std::move(wrapper));
-      const ExcludedScope scope = enter_excluded({last});
-      const ValueId inner = write_small_wrapper(last, true);
-      leave_excluded(scope, begin, {leaf_at(last, "arg0")}, {inner});
-      pool_.push_back(inner);
+    case Edit::excluded_in_excluded:
+      write_small_wrapper(last, true, [&] { return write_small_wrapper(last, true); });
       return;
-    }
     case Edit::unkept_output_read:
       write_small_wrapper(last, false);
       write_op("tanh", {pool_.back()});
@@ -180,17 +180,13 @@ void BodyGenerator::write_excluded_edit() {
       write_op("tanh", {last});
       return;
     }
-    case Edit::output_escapes: {
-      WrapperBegin wrapper;
-      wrapper.name = "s" + std::to_string(n_small_wrappers_++);
-      const std::size_t begin = builder_->begin_wrapper(std::move(wrapper));
-      const ExcludedScope scope = enter_excluded({last});
-      const ValueId output = write_op("sin", {last}, 1, false);
-      escaped_ = write_op("cos", {last}, 1, false);
-      leave_excluded(scope, begin, {leaf_at(last, "arg0")}, {output});
-      pool_.push_back(output);
+    case Edit::output_escapes:
+      write_small_wrapper(last, true, [&] {
+        const ValueId output = write_op("sin", {last}, 1, false);
+        escaped_ = write_op("cos", {last}, 1, false);
+        return output;
+      });
       return;
-    }
     default:
       return;
   }

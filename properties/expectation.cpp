@@ -109,15 +109,15 @@ class OrderWalk {
         resident_ = alive();
         count(forward_->ran());
         return;
-      case PhaseStep::Kind::backward:
-        peak_ = std::max(
-            peak_, saturated_sum(alive(), forward_->backward(step.wrt, step.retain).peak_bytes));
-        count(forward_->backward(step.wrt, step.retain).ran);
-        graphs_[microbatch] = saturated_sum(forward_->resident_bytes(),
-                                            forward_->backward(step.wrt, step.retain).left_bytes);
+      case PhaseStep::Kind::backward: {
+        const ReferenceBackward& backward = forward_->backward(step.wrt, step.retain);
+        peak_ = std::max(peak_, saturated_sum(alive(), backward.peak_bytes));
+        count(backward.ran);
+        graphs_[microbatch] = saturated_sum(forward_->resident_bytes(), backward.left_bytes);
         // A group that asks twice replays once: how much of it the first has asked is not told.
         if (step.group && !groups_[microbatch].insert(*step.group).second) counts_agree_ = false;
         break;
+      }
       case PhaseStep::Kind::dx:
       case PhaseStep::Kind::dw:
         // What dx leaves for dw stays until then: each micro-batch may hold all of its own.

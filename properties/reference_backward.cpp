@@ -331,9 +331,7 @@ void ReferenceForward::find_resident() {
   for (const ReferenceGraph::Node& node : graph_.nodes()) {
     if (!node.is_reached) continue;
     const auto* op = std::get_if<OpStatement>(&statements_of(*program_)[node.statement]);
-    if (node.leaf) {
-      frames.insert(node.frame);
-    } else if (op == nullptr) {
+    if (op == nullptr && !node.leaf) {
       keep_all(region(node.statement).inputs);
       keep_all(region(node.statement).captured);
     } else if (node.frame == no_frame) {

@@ -91,16 +91,22 @@ LayoutId EventLog::layout_of(ValueId value) {
   return *known;
 }
 
-TensorView EventLog::view(const ShownTensor& tensor, std::string& text) {
-  text.clear();
-  if (tensor.element) fmt::format_to(std::back_inserter(text), "{}", tensor.element->value());
+TensorView EventLog::bare_view(const ShownTensor& tensor) {
   return {.tensor = tensor.id,
           .storage = tensor.storage,
           .version = tensor.version,
           .name = {},
-          .value = text,
+          .value = {},
           .extra = {},
           .layout = layout_of(tensor.value)};
+}
+
+TensorView EventLog::view(const ShownTensor& tensor, std::string& text) {
+  text.clear();
+  if (tensor.element) fmt::format_to(std::back_inserter(text), "{}", tensor.element->value());
+  TensorView made = bare_view(tensor);
+  made.value = text;
+  return made;
 }
 
 void EventLog::add_tensor(const ShownTensor& tensor) {

@@ -164,6 +164,8 @@ class EventLog {
   void add_key(std::optional<ReplayKey> key);
   void add_unit();
   void add_call(const ShownCall& call);
+  /// The tensor without its value.
+  TensorView bare_view(const ShownTensor& tensor);
   /// A view whose `value` lies in `text`, which must outlive it.
   TensorView view(const ShownTensor& tensor, std::string& text);
   void add_tensor(const ShownTensor& tensor);

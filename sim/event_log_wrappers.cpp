@@ -24,12 +24,10 @@ void EventLog::wrapper_enter(const ShownCall& call, bool skipped, bool save_outp
   texts_.clear();
   texts_.reserve(inputs.size());
   for (const ShownInput& input : inputs) {
-    std::string text;
-    views_.push_back(view(input.tensor, text));
+    views_.push_back(bare_view(input.tensor));
     texts_.push_back(input.origin.empty()
                          ? fmt::format(R"("path":"{}")", input.path)
                          : fmt::format(R"("path":"{}","origin":"{}")", input.path, input.origin));
-    views_.back().value = {};
     views_.back().extra = texts_.back();
   }
   trace_->add_tensors(Field::inputs, views_);
@@ -81,11 +79,8 @@ void EventLog::cache_put(const ShownCall& call, std::int64_t leaves, std::int64_
   trace_->add(Field::bindings, bindings);
   trace_->add(Field::used, bindings);
   views_.clear();
-  for (const ShownTensor& tensor : kept) {
-    std::string text;
-    views_.push_back(view(tensor, text));
-    views_.back().value = {};
-  }
+  for (const ShownTensor& tensor : kept)
+    views_.push_back(bare_view(tensor));
   trace_->add_tensors(Field::tensors, views_);
   end(Kind::cache_put);
 }

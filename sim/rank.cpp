@@ -153,21 +153,20 @@ std::string Rank::slot_name(const SavedSlot& slot) const {
 }
 
 void Rank::release(SavedSlot& slot) {
+  if (slot.where == SavedSlot::Where::nowhere) return;
+  const bool is_shown = log_->is_on() && (slot.where != SavedSlot::Where::kept || slot.number >= 0);
+  const std::string name = is_shown ? slot_name(slot) : std::string();
   const SavedSlot::Where where = std::exchange(slot.where, SavedSlot::Where::nowhere);
   if (where == SavedSlot::Where::kept) {
-    if (slot.number >= 0 && log_->is_on()) {
-      log_->holder_free(fmt::format("{}{}", slot.is_excluded ? "x" : "p", slot.number),
-                        std::nullopt);
-    }
+    if (is_shown) log_->holder_free(name, std::nullopt);
     slot.kept.hold.drop();
     return;
   }
-  if (where == SavedSlot::Where::nowhere) return;
   CheckpointFrame& frame = *frames_[slot.frame];
   const std::int64_t number = frame.number;
   if (where == SavedSlot::Where::input_slot) {
     InputSlot& input = frame.input_slots[slot.index];
-    if (log_->is_on()) log_->holder_free(fmt::format("x{}", input.number), number);
+    log_->holder_free(name, number);
     input.alive = false;
     input.tensor.hold.drop();
     --frame.n_input_slots_alive;
@@ -180,7 +179,7 @@ void Rank::release(SavedSlot& slot) {
   }
   --frame.n_alive;
   if (frame.is_over()) free_frame(slot.frame);
-  if (log_->is_on()) log_->holder_free(fmt::format("f{}.{}", number, slot.index), number);
+  log_->holder_free(name, number);
 }
 
 void Rank::free_frame(std::uint32_t index) {

@@ -241,7 +241,6 @@ Flow Rank::end_entries(CheckpointFrame& frame, Flow flow) {
         fmt::format("wrapper {} in {}: {} forward entries not consumed by the replay", unused_name,
                     region_of(frame.forward, frame.begin).name, unused->entries.size()));
   }
-  if (!exclusion_rules_.entries_end_with_replay) return flow;
   for (auto& [name, calls] : frame.wrappers) {
     if (has(RankFault::entries_outlive_frames))
       std::move(calls.entries.begin(), calls.entries.end(), std::back_inserter(leaked_entries_));

@@ -121,7 +121,6 @@ void Rank::note_inputs(Walk& walk, WrapperCall& call) {
         .value = tensor.value,
         .object = tensor.id,
         .storage = ledger_.number(storage),
-        .address = storage,
         .version = ledger_.version(storage),
         .is_parameter = program_->buffers[value_of(leaf.value).buffer].role == BufferRole::param,
         .is_save_output = is_save_output(frame, tensor),
@@ -153,7 +152,6 @@ InputMatch Rank::match(const WrapperCall& call, std::size_t input, const Tensor&
           .is_save_output = from.is_save_output,
           .same_object = tensor.id == from.object,
           .same_storage = ledger_.number(storage) == from.storage,
-          .same_address = storage == from.address,
           .same_dtype = layout.dtype == base.dtype,
           .same_version = ledger_.version(storage) == from.version,
           .same_layout = is_same(layout, base),
@@ -257,14 +255,14 @@ Flow Rank::leave_excluded(Walk& walk, WrapperCall& call) {
   Few<ShownTensor> kept;
   for (const ValueId output : wrapper.outputs) {
     if (!keeps_outputs(wrapper)) break;
-    const Tensor tensor = tensor_of(walk, output, OwnerClass::excl_output);
+    Tensor tensor = tensor_of(walk, output, OwnerClass::excl_output);
     entry.versions.push_back(ledger_.version(tensor.hold.storage()));
     if (exclusion_rules_.keeps_graph_of_outputs) {
       if (const Variable* variable = find(walk, output))
         entry.nodes.push_back(variable->node.shared());
     }
     kept.push_back(shown(tensor));
-    entry.outputs.push_back(tensor.shared_as(OwnerClass::excl_output));
+    entry.outputs.push_back(std::move(tensor));
   }
   const Flow flow = put_boundaries(walk, call, entry);
   const auto n_boundaries = std::count(entry.has_boundary.begin(), entry.has_boundary.end(), true);

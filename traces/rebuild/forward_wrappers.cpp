@@ -55,7 +55,7 @@ bool ForwardBuilder::observe_excluded(const EventView& event) {
       begin_boundary(event);
       return true;
     case Kind::op_error:
-      if (!wrappers_.empty() || (!open_.empty() && region_at(open_.back().begin).knows_sessions))
+      if (!wrappers_.empty() || enters_region_with_sessions())
         refuse("an op raises inside a region: what follows from that is not told");
       return true;
     case Kind::cache_clear:
