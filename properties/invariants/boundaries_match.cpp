@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "properties/invariants/ended_by.hpp"
 #include "properties/invariants/wording.hpp"
 
 namespace remat {
@@ -32,11 +33,6 @@ std::string listed(const std::vector<std::int64_t>& leaves) {
   for (std::size_t i = 0; i < leaves.size(); ++i)
     text += (i > 0 ? ", " : "") + std::to_string(leaves[i]);
   return text;
-}
-
-bool returned(const EventView& event) {
-  const std::string_view how = event.text(Field::ended_by);
-  return how == "return" || how == "end";
 }
 
 class BoundariesMatch : public Invariant {

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "properties/invariants/ended_by.hpp"
+
 namespace remat {
 namespace {
-
-bool agrees(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
-  return !a || !b || a == b;
-}
 
 bool is_at(const OpenCall& call, const EventView& event) {
   return agrees(call.rank, event.integer(Field::rank)) &&
@@ -136,8 +134,7 @@ void ExcludedCalls::exit(const EventView& event, std::optional<std::int64_t> fra
     if (ForwardCall* forward = forward_of(*call)) {
       forward->boundaries = call->boundaries;
       forward->rng_crc = event.integer(Field::rng_crc);
-      const std::string_view how = event.text(Field::ended_by);
-      forward->raised = !how.empty() && how != "return" && how != "end" && !forward->entry;
+      forward->raised = !event.text(Field::ended_by).empty() && !returned(event) && !forward->entry;
     }
   }
   open_.erase(open_.begin() + (call - open_.data()), open_.end());  // with what it left open

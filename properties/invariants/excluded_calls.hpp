@@ -12,6 +12,11 @@
 
 namespace remat {
 
+/// Two sides of one thing are the same as far as both are recorded.
+inline bool agrees(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+  return !a || !b || a == b;
+}
+
 /// A storage of an output that an entry keeps, as it was then.
 struct KeptOutput {
   StorageId storage{0};

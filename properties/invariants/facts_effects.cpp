@@ -1,5 +1,7 @@
 #include "properties/invariants/facts.hpp"
 
+#include "properties/invariants/ended_by.hpp"
+
 // What an event leaves behind: Facts::end and its parts.
 
 namespace remat {
@@ -8,11 +10,6 @@ namespace {
 bool is_backward(Phase phase) {
   return phase == Phase::backward || phase == Phase::backward_input ||
          phase == Phase::backward_weight;
-}
-
-bool ended_with_an_error(const EventView& event) {
-  const std::string_view how = event.text(Field::ended_by);
-  return !how.empty() && how != "return" && how != "end" && how != "_StopRecomputationError";
 }
 
 }  // namespace
@@ -180,8 +177,7 @@ void Facts::end_scope_event(const EventView& event) {
       scopes_.begin(event, session_);
       break;
     case Kind::unit_end:
-      if (ended_scope_ && ended_scope_->replay && ended_with_an_error(event))
-        last_raised_ = event.seq();
+      if (ended_scope_ && ended_scope_->replay && raised(event)) last_raised_ = event.seq();
       break;
     case Kind::early_stop:
       scopes_.early_stop(event);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "properties/invariants/ended_by.hpp"
 #include "properties/invariants/layouts_agree.hpp"
 #include "properties/invariants/told_handles.hpp"
 #include "properties/invariants/wording.hpp"
@@ -252,9 +253,8 @@ class SavedListsMatch : public Invariant {
     const auto& scope = facts.ended_scope();
     if (!scope || !scope->replay) return;
     replays_.erase(scope->id);
-    const std::string_view how = event.text(Field::ended_by);
     const Frame* frame = facts.scopes().frame(scope->frame);
-    if ((how != "return" && how != "end") || frame == nullptr || frame->forward_open) return;
+    if (!returned(event) || frame == nullptr || frame->forward_open) return;
     std::string missing;
     std::int64_t n_missing = 0;
     std::vector<std::int64_t> proof = {scope->begin_seq, event.seq()};

@@ -111,9 +111,6 @@ class SlotUsedOnce : public Invariant {
     const auto wrapper = event.name(Field::wrapper);
     if (!slot.excluded || !wrapper) return true;
     const ExcludedPlace& place = *slot.excluded;
-    const auto agrees = [](std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
-      return !a || !b || a == b;
-    };
     return *wrapper == place.wrapper && agrees(facts.frame(), place.frame) &&
            agrees(forward_number(event, facts), place.call) &&
            (place.path.empty() || !event.has(Field::path) || event.text(Field::path) == place.path);

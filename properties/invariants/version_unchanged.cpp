@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "properties/invariants/ended_by.hpp"
 #include "properties/invariants/excluded_versions.hpp"
 #include "properties/invariants/relied_on.hpp"
 #include "properties/invariants/told_handles.hpp"
@@ -317,11 +318,8 @@ class VersionUnchanged : public Invariant {
     const auto& scope = facts.ended_scope();
     if (!scope || !scope->replay) return;
     replays_.erase(scope->id);
-    const std::string_view how = event.text(Field::ended_by);
-    const bool raised =
-        !how.empty() && how != "return" && how != "end" && how != "_StopRecomputationError";
-    if (raised) in_question_ = scope->frame;
-    if (!raised && in_question_ == scope->frame) in_question_.reset();
+    if (raised(event)) in_question_ = scope->frame;
+    if (!raised(event) && in_question_ == scope->frame) in_question_.reset();
   }
 
   // K5: the run stops while something that the call in question relies on has been written since.
