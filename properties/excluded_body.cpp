@@ -73,7 +73,9 @@ std::vector<ValueId> BodyGenerator::write_wrapper(const std::vector<ValueId>& ha
   }
   std::reverse(inside.begin(), inside.end());  // the first argument is what makes a chain
   const ExcludedScope scope = enter_excluded(std::move(inside));
-  write_op(choose_first_op(), {pick()}, 1, false);
+  // Drawn one after the other: arguments of one call are evaluated in any order.
+  const std::string_view first_op = choose_first_op();
+  write_op(first_op, {pick()}, 1, false);
   const std::size_t n_arguments = region_floor_;
   for (std::size_t at = tape_->position(); tape_->more(1); at = tape_->position()) {
     write_statement(2);
