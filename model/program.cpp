@@ -12,10 +12,23 @@ struct Uses {
   FlatMap<std::size_t> made;                           // value → 1 + its statement
   FlatMap<std::size_t> last_read;                      // likewise
   std::vector<std::pair<std::size_t, ValueId>> reads;  // in statement order
+  std::vector<bool> in_excluded;                       // by statement: of an excluded region's body
 };
+
+std::vector<bool> in_excluded_bodies(const Forward& forward) {
+  std::vector<bool> inside(forward.statements.size(), false);
+  for (std::size_t at = 0; at < forward.statements.size(); ++at) {
+    const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at]);
+    if (wrapper == nullptr) continue;
+    std::fill(inside.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+              inside.begin() + static_cast<std::ptrdiff_t>(wrapper->end), true);
+  }
+  return inside;
+}
 
 Uses uses_of(const Forward& forward) {
   Uses uses;
+  uses.in_excluded = in_excluded_bodies(forward);
   for (std::size_t at = 0; at < forward.statements.size(); ++at) {
     const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
     const auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
@@ -48,18 +61,34 @@ Uses uses_of(const Forward& forward) {
   return uses;
 }
 
-void find_captured(const Program& program, const Uses& uses, std::size_t begin,
-                   RegionBegin& region) {
+void note_param(RegionBegin& region, ValueId value, bool in_excluded) {
+  const auto is_it = [&](const RegionBegin::Param& param) { return param.value == value; };
+  const auto known = std::find_if(region.params.begin(), region.params.end(), is_it);
+  if (known == region.params.end()) {
+    region.params.push_back({value, in_excluded});
+  } else {
+    known->in_excluded &= in_excluded;
+  }
+}
+
+void find_captured(const Program& program, const Forward& forward, const Uses& uses,
+                   std::size_t begin, RegionBegin& region) {
   IdSet seen;
   for (const ValueId input : region.inputs)
     seen.insert(input.index());
   for (const auto& [at, value] : uses.reads) {
-    if (at <= begin || at >= region.end || seen.contains(value.index())) continue;
+    if (at <= begin || at >= region.end) continue;
+    const bool is_param = program.buffers[program.values[value].buffer].role == BufferRole::param;
+    if (is_param && !seen.contains(value.index())) {
+      // A wrapper that is given a parameter has not read it yet.
+      const bool is_handed_on = std::holds_alternative<WrapperBegin>(forward.statements[at]);
+      note_param(region, value, is_handed_on || uses.in_excluded[at]);
+      continue;
+    }
+    if (seen.contains(value.index())) continue;
     seen.insert(value.index());
     const std::size_t* made = uses.made.find(value.index());
-    if (made != nullptr && *made - 1 > begin) continue;
-    const bool is_param = program.buffers[program.values[value].buffer].role == BufferRole::param;
-    (is_param ? region.params : region.captured).push_back(value);
+    if (made == nullptr || *made - 1 <= begin) region.captured.push_back(value);
   }
 }
 
@@ -163,7 +192,7 @@ void finish_program(Program& program) {
       if (region == nullptr) continue;
       region->captured.clear();
       region->params.clear();
-      find_captured(program, uses, at, *region);
+      find_captured(program, forward, uses, at, *region);
       region->outputs = outputs_of(forward, uses, at, region->end);
     }
   }

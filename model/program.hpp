@@ -99,7 +99,12 @@ struct RegionBegin {
   std::vector<ValueId> inputs;            // top-level tensor arguments, kept as saved tensors
   std::vector<ExcludedSlot> input_slots;  // of these, where a recording tells
   std::vector<ValueId> captured;  // read in the body, made outside it, and no top-level argument
-  std::vector<ValueId> params;    // parameters that the body reads
+  /// A parameter that the body reads.
+  struct Param {
+    ValueId value{0};
+    bool in_excluded = false;  // in excluded regions' bodies alone: a replay leaves them out
+  };
+  std::vector<Param> params;
   std::vector<ValueId> outputs;   // made in the body and read after it
   std::size_t end = 0;
 };
@@ -116,6 +121,7 @@ struct WrapperBegin {
   };
   std::string name;
   bool save_output = true;       // a replay is served what forward returned; else placeholders
+  bool hands_over = false;       // the caller keeps no name of its arguments: the body is the last
   std::vector<Input> inputs;     // depth first, positional arguments before the others
   std::vector<ValueId> outputs;  // tensor leaves of what it returns; one may be there twice
   bool tells_outputs = false;    // the program says which; otherwise what is read after the body

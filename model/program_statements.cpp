@@ -155,10 +155,11 @@ void ProgramReader::read_leaves_of(const JsonPlace& argument, const std::string&
 /// An excluded region. Without `in` its arguments are what its body reads, without `out` it returns
 /// what later statements read.
 void ProgramReader::read_wrapper(const JsonPlace& statement) {
-  statement.allow_only({"exclude", "in", "kwargs", "out", "save_output", "body"});
+  statement.allow_only({"exclude", "in", "kwargs", "out", "save_output", "hands_over", "body"});
   WrapperBegin wrapper;
   wrapper.name = statement.at("exclude").text();
   if (const auto flag = statement.find("save_output")) wrapper.save_output = flag->boolean();
+  if (const auto flag = statement.find("hands_over")) wrapper.hands_over = flag->boolean();
   const auto arguments = statement.find("in");
   std::vector<WrapperBegin::Input> inputs;
   if (arguments) {

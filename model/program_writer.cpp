@@ -215,6 +215,7 @@ class ProgramWriter {
     if (!keyword.empty()) json["kwargs"] = std::move(keyword);
     if (wrapper.tells_outputs) json["out"] = names(wrapper.outputs);
     if (!wrapper.save_output) json["save_output"] = false;
+    if (wrapper.hands_over) json["hands_over"] = true;
     json["body"] = body(at + 1, wrapper.end);
     list.push_back(std::move(json));
   }

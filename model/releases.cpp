@@ -16,10 +16,20 @@ std::optional<std::size_t> end_of_call(const Statement& statement) {
   return std::nullopt;
 }
 
+/// It hands over the value: in its body, only the body's own use keeps it.
+bool hands_over(const Statement& statement, ValueId value) {
+  const auto* wrapper = std::get_if<WrapperBegin>(&statement);
+  const auto is_it = [&](const WrapperBegin::Input& input) { return input.value == value; };
+  return wrapper != nullptr && wrapper->hands_over &&
+         std::any_of(wrapper->inputs.begin(), wrapper->inputs.end(), is_it);
+}
+
 /// What a region was given lives as long as the call: a variable from before it that is read in it
 /// last goes at its end.
-std::size_t end_of_regions(const Forward& forward, std::size_t born, std::size_t last) {
+std::size_t end_of_regions(const Forward& forward, ValueId value, std::size_t born,
+                           std::size_t last) {
   for (std::size_t at = born; at < last; ++at) {
+    if (hands_over(forward.statements[at], value)) continue;
     const std::optional<std::size_t> end = end_of_call(forward.statements[at]);
     if (end && *end >= last) return *end;
   }
@@ -62,7 +72,7 @@ std::vector<std::vector<ValueId>> last_readers(const Program& program, const For
     const bool is_leaf = program.buffers[program.values[value].buffer].role != BufferRole::none;
     if (forward.root == value || is_leaf) continue;
     const std::size_t at =
-        end_of_regions(forward, *born.find(value.index()), *last.find(value.index()));
+        end_of_regions(forward, value, *born.find(value.index()), *last.find(value.index()));
     releases[at].push_back(value);
   }
   return releases;

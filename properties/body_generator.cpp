@@ -87,7 +87,6 @@ ValueId BodyGenerator::pick() {
 ValueId BodyGenerator::pick_or_param() {
   const std::uint64_t param = params_.empty() ? 0 : tape_->choose(params_.size() + 1);
   if (param == 0) return pick();
-  if (region_floor_ > 0) read_param_ = params_[param - 1];
   return params_[param - 1];
 }
 

@@ -77,6 +77,7 @@ class BodyGenerator {
   void write_excluded();
   std::vector<ValueId> write_wrapper(const std::vector<ValueId>& handed, bool save_output);
   std::vector<WrapperBegin::Input> choose_arguments(const std::vector<ValueId>& handed);
+  ValueId write_argument();
   std::string wrapper_name();
   ExcludedScope enter_excluded(std::vector<ValueId> arguments);
   void leave_excluded(const ExcludedScope& scope, std::size_t begin,
@@ -84,7 +85,8 @@ class BodyGenerator {
                       const std::vector<ValueId>& outputs);
   /// What the body makes of the argument; what it returns.
   using SmallBody = std::function<ValueId()>;
-  ValueId write_small_wrapper(ValueId argument, bool save_output, const SmallBody& body);
+  ValueId write_small_wrapper(const std::vector<ValueId>& arguments, bool save_output,
+                              const SmallBody& body);
   ValueId write_small_wrapper(ValueId argument, bool save_output);
   void write_excluded_edit();
 

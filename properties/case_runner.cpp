@@ -64,14 +64,16 @@ void CaseRunner::judge(const GeneratedCase& generated, const Verdict& verdict,
     outcome.invariants.push_back(finding.invariant);
     const bool is_expected =
         finding.seq >= expected_from && row_of(generated.edit).excuses_finding(finding.invariant);
-    if (is_expected || !outcome.alarm.empty()) continue;
+    const bool is_meant = finding.invariant == fault_.meant && outcome.alarm != fault_.meant;
+    if (is_expected || (!outcome.alarm.empty() && !is_meant)) continue;
     outcome.alarm = finding.invariant;
     outcome.message = finding.message;
     outcome.events = finding.events;
   }
-  if (!outcome.alarm.empty()) return;
+  const std::string ended = "error:" + (outcome.code.empty() ? std::string("none") : outcome.code);
+  if (!outcome.alarm.empty() && (ends_as_expected || ended != fault_.meant)) return;
   if (!ends_as_expected) {
-    outcome.alarm = "error:" + (outcome.code.empty() ? std::string("none") : outcome.code);
+    outcome.alarm = ended;
     outcome.message = result_.error ? result_.error->message
                                     : fmt::format("the edit '{}' was to end in {}",
                                                   row_of(generated.edit).name, expected_code);

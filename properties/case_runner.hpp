@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,8 @@ namespace remat {
 struct PlantedFault {
   ProtocolFault protocol = ProtocolFault::none;
   RankFault rank = RankFault::none;
+  /// The alarm that is meant: where a case is several, the one that is told.
+  std::string_view meant = {};
 };
 
 /// What one case came to.

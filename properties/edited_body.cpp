@@ -31,8 +31,13 @@ void BodyGenerator::write_edit() {
       write_op("tanh", {last});
       return;
     case Edit::parameter_written:
-      write_op("mul", {last, params_.front()});
       read_param_ = params_.front();
+      if (excludes() && tape_->choose(2) == 1) {
+        write_small_wrapper({last, *read_param_}, true,
+                            [&] { return write_op("mul", {last, *read_param_}, 1, false); });
+      } else {
+        write_op("mul", {last, *read_param_});
+      }
       return;
     case Edit::fewer_saves:
     case Edit::more_saves:

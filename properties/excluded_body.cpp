@@ -53,6 +53,13 @@ std::vector<WrapperBegin::Input> BodyGenerator::choose_arguments(
   return inputs;
 }
 
+/// A tensor that nobody but the excluded region reads: it may write it, and is the last to see it.
+ValueId BodyGenerator::write_argument() {
+  const ValueId made = write_op("neg", {pick()}, 1, false);
+  pool_.pop_back();
+  return made;
+}
+
 std::string BodyGenerator::wrapper_name() {
   const bool again = n_wrappers_ > 0 && draws(Feature::sharing);
   return "e" + std::to_string(again ? n_wrappers_ - 1 : n_wrappers_++);
@@ -60,10 +67,13 @@ std::string BodyGenerator::wrapper_name() {
 
 std::vector<ValueId> BodyGenerator::write_wrapper(const std::vector<ValueId>& handed,
                                                   bool save_output) {
-  const std::vector<WrapperBegin::Input> inputs = choose_arguments(handed);
+  const bool makes_argument = handed.empty() && draws(Feature::fresh_arguments);
+  const std::vector<WrapperBegin::Input> inputs =
+      choose_arguments(makes_argument ? std::vector{write_argument()} : handed);
   WrapperBegin wrapper;
   wrapper.name = wrapper_name();
   wrapper.save_output = save_output;
+  wrapper.hands_over = makes_argument && tape_->choose(2) == 1;
   const std::size_t begin = builder_->begin_wrapper(std::move(wrapper));
   std::vector<ValueId> inside;
   for (const WrapperBegin::Input& input : inputs) {
@@ -73,6 +83,10 @@ std::vector<ValueId> BodyGenerator::write_wrapper(const std::vector<ValueId>& ha
   }
   std::reverse(inside.begin(), inside.end());  // the first argument is what makes a chain
   const ExcludedScope scope = enter_excluded(std::move(inside));
+  if (makes_argument && draws(Feature::in_place)) {
+    builder_->in_place({&op_kind_named("scale"), {inputs.front().value}, next_cost()});
+    refresh_pool();
+  }
   // Drawn one after the other: arguments of one call are evaluated in any order.
   const std::string_view first_op = choose_first_op();
   write_op(first_op, {pick()}, 1, false);
@@ -115,23 +129,26 @@ void BodyGenerator::leave_excluded(const ExcludedScope& scope, std::size_t begin
   builder_->end_wrapper(begin, inputs, outputs);
 }
 
-/// An excluded region with one argument and one output, which is told.
-ValueId BodyGenerator::write_small_wrapper(ValueId argument, bool save_output,
+/// An excluded region with one output, which is told.
+ValueId BodyGenerator::write_small_wrapper(const std::vector<ValueId>& arguments, bool save_output,
                                            const SmallBody& body) {
   WrapperBegin wrapper;
   wrapper.name = "s" + std::to_string(n_small_wrappers_++);
   wrapper.save_output = save_output;
   const std::size_t begin = builder_->begin_wrapper(std::move(wrapper));
-  const ExcludedScope scope = enter_excluded({argument});
+  const ExcludedScope scope = enter_excluded({arguments.front()});
   const ValueId output = body();
-  leave_excluded(scope, begin, {leaf_at(argument, "arg0")}, {output});
+  std::vector<WrapperBegin::Input> inputs;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    inputs.push_back(leaf_at(arguments[i], "arg" + std::to_string(i)));
+  leave_excluded(scope, begin, inputs, {output});
   pool_.push_back(output);
   return output;
 }
 
 /// The same of one op, which saves the argument.
 ValueId BodyGenerator::write_small_wrapper(ValueId argument, bool save_output) {
-  return write_small_wrapper(argument, save_output,
+  return write_small_wrapper({argument}, save_output,
                              [&] { return write_op("sin", {argument}, 1, false); });
 }
 
@@ -144,7 +161,7 @@ void BodyGenerator::write_excluded_edit() {
       write_op("tanh", {pool_.back()});
       return;
     case Edit::excluded_in_excluded:
-      write_small_wrapper(last, true, [&] { return write_small_wrapper(last, true); });
+      write_small_wrapper({last}, true, [&] { return write_small_wrapper(last, true); });
       return;
     case Edit::unkept_output_read:
       write_small_wrapper(last, false);
@@ -183,7 +200,7 @@ void BodyGenerator::write_excluded_edit() {
       return;
     }
     case Edit::output_escapes:
-      write_small_wrapper(last, true, [&] {
+      write_small_wrapper({last}, true, [&] {
         const ValueId output = write_op("sin", {last}, 1, false);
         escaped_ = write_op("cos", {last}, 1, false);
         return output;

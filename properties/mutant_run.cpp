@@ -8,7 +8,7 @@ MutantRun run_mutant(const Mutant& mutant, const MutantRunOptions& options) {
   campaign.cases_max = options.cases_max;
   campaign.jobs = options.jobs;
   campaign.protocol = mutant.protocol;
-  campaign.fault = mutant.fault;
+  campaign.fault = fault_of(&mutant);
   campaign.wanted = mutant.caught_by;
   if (options.is_over)
     campaign.is_over = [&](std::uint64_t, std::uint64_t, std::size_t) { return options.is_over(); };
@@ -16,7 +16,7 @@ MutantRun run_mutant(const Mutant& mutant, const MutantRunOptions& options) {
   MutantRun run;
   run.cases = result.cases;
   if (result.failures.empty()) return run;
-  ShrinkOptions shrinking{.fault = mutant.fault,
+  ShrinkOptions shrinking{.fault = campaign.fault,
                           .protocol = std::string(mutant.protocol),
                           .runs_max = options.shrinks ? 20'000U : 0U,
                           .is_over = options.is_over};

@@ -6,25 +6,46 @@ namespace remat {
 namespace {
 
 constexpr PlantedFault of(ProtocolFault fault) {
-  return {.protocol = fault, .rank = RankFault::none};
+  return {.protocol = fault};
 }
 constexpr PlantedFault of(RankFault fault) {
-  return {.protocol = ProtocolFault::none, .rank = fault};
+  return {.rank = fault};
 }
 
 constexpr std::array rows = {
+    Mutant{"M1 slots-by-wrapper", "exclude-rederive", "slot_used_once",
+           "a wrapper has slots for one call: those of its latest one",
+           of(RankFault::slots_by_wrapper)},
+    Mutant{"M2 slots-by-call", "exclude-rederive", "slot_used_once",
+           "calls of the same number share their slots, whichever invocation they belong to",
+           of(RankFault::slots_by_call)},
     Mutant{"M3 drop-boundary", "exclude-rederive", "unpack_follows_replay",
            "no output of an excluded region passes a recompute boundary",
            of(ProtocolFault::boundaries_dropped)},
     Mutant{"M4 boundary-on-first-leaf", "exclude-rederive", "unpack_follows_replay",
            "only the first output of an excluded region passes a recompute boundary",
            of(ProtocolFault::first_boundary_only)},
+    Mutant{"M5 writes-before-pack-ignored", "exclude-rederive", "gradients_equal_plain",
+           "what a body wrote before saving it is filled with what came in",
+           of(ProtocolFault::writes_before_pack_ignored)},
     Mutant{"M6 no-version-check-at-read", "torch", "version_unchanged",
            "a refilled slot is handed out though it was written since",
            of(ProtocolFault::refilled_unchecked)},
     Mutant{"M6b captured-without-version", "torch", "version_unchanged",
            "a tensor that reaches a region in a container may be written before the replay",
            of(ProtocolFault::captured_unchecked)},
+    Mutant{"M7 matched-by-address", "exclude-rederive", "gradients_equal_plain",
+           "a tensor that lies where a freed argument lay is taken for the argument",
+           of(RankFault::matched_by_address)},
+    Mutant{"M11 save-outputs-rederived", "exclude-rederive", "boundaries_match",
+           "what another excluded region made, and a replay may not have, is brought by it",
+           of(ProtocolFault::save_outputs_rederived)},
+    Mutant{"M12 parameters-marked", "exclude-rederive", "version_unchanged",
+           "a parameter gets a slot, and is not looked at when it is filled",
+           of(ProtocolFault::parameters_marked)},
+    Mutant{"M13 paths-by-equality", "exclude-rederive", "gradients_equal_plain",
+           "a slot is filled from the first argument that looks like the right one",
+           of(RankFault::paths_by_equality)},
     Mutant{"M15 arguments-held", "exclude-rederive", "peak_within_bound",
            "what an excluded region was given stays until its frame goes",
            of(RankFault::arguments_held)},

@@ -25,7 +25,11 @@ std::span<const Mutant> mutants();
 const Mutant* mutant_named(std::string_view name);
 /// What it plants; nothing where there is no mutant.
 inline PlantedFault fault_of(const Mutant* mutant) {
-  return mutant == nullptr ? PlantedFault{} : mutant->fault;
+  PlantedFault fault;
+  if (mutant == nullptr) return fault;
+  fault = mutant->fault;
+  fault.meant = mutant->caught_by;
+  return fault;
 }
 
 }  // namespace remat

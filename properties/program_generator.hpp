@@ -42,9 +42,10 @@ enum class Feature : std::uint8_t {
   odd_params,       // D6: parameters that are scalars or integers
   excluded,         // D4: excluded regions
   chains,           // D5: excluded regions that hand all they return to the next
-  nested_arguments  // D8: arguments of excluded regions in lists, dicts and by keyword
+  nested_arguments,  // D8: arguments of excluded regions in lists, dicts and by keyword
+  fresh_arguments    // D7: excluded regions are given tensors that are theirs alone, to be written
 };
-inline constexpr std::size_t feature_count = 28;
+inline constexpr std::size_t feature_count = 29;
 std::string_view name_of(Feature feature);
 
 /// One generated case: a scenario, and what is to come out of it.

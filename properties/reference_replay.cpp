@@ -126,7 +126,8 @@ class Walker {
   bool run_wrapper(std::size_t at, const WrapperBegin& wrapper, const State& state) {
     const ReferenceWrapper* call = wrappers_->at(at);
     if (call == nullptr || state.frame != call->frame) return run(at + 1, wrapper.end, state);
-    if (!(stretch_.is_replay && in_own_frame(state))) {
+    const bool is_skipped = stretch_.is_replay && in_own_frame(state);
+    if (!is_skipped) {
       State inside = state;
       inside.is_excluded = true;
       if (!run(at + 1, wrapper.end, inside)) return false;
@@ -136,14 +137,29 @@ class Walker {
         walk_.kept_by_frame.emplace_back(call->frame, output);
       }
     }
-    if (stretch_.is_replay && in_own_frame(state)) {
+    if (is_skipped) {
       keep_slots(at, wrapper.end);
       for (const ValueId output : wrapper.outputs)
         served_.insert(output.index());
     }
     for (const bool has_boundary : call->has_boundary)
       if (has_boundary && pack(*program_->trigger, state)) return false;
+    if (is_skipped && wrapper.hands_over) drop_arguments(at, wrapper);
     return true;
+  }
+
+  /// An argument whose last reader is in the body that was left out.
+  void drop_arguments(std::size_t begin, const WrapperBegin& wrapper) {
+    const std::vector<Statement>& statements = program_->forwards.front().statements;
+    std::set<std::uint32_t> arguments;
+    for (const WrapperBegin::Input& input : wrapper.inputs)
+      arguments.insert(input.value.index());
+    for (std::size_t at = begin; at < wrapper.end; ++at) {
+      const auto* gone = std::get_if<Release>(&statements[at]);
+      if (gone == nullptr) continue;
+      for (const ValueId value : gone->values)
+        if (arguments.count(value.index()) != 0) drop(value);
+    }
   }
 
   /// What a replay brings to the slots of a call stays.

@@ -93,6 +93,8 @@ struct ExclusionRules {
   bool rederives = false;               // saved inputs that a replay makes again are not kept
   bool knows_by_storage = true;         // where a tensor came from; otherwise by the tensor object
   bool compares_layouts = true;         // what fills a slot with what forward packed
+  bool compares_versions = true;        // likewise: of their storages
+  bool compares_values = true;          // likewise: the elements (I-23)
   bool refuses_placeholders = true;     // as data, in forward and in replay
   bool restores_generator = true;       // to where the skipped body would have left it
   bool demands_all_entries = true;      // a replay that ends on its own has used every entry

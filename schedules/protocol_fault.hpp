@@ -21,9 +21,12 @@ enum class ProtocolFault : std::uint8_t {
   policy_asked_again,           // M37
   generator_left_after_served,  // M47
   boundaries_dropped,           // M3
+  writes_before_pack_ignored,   // M5
   first_boundary_only,          // M4
   last_entry_first,             // M16
   graph_of_outputs_kept,        // M18
+  save_outputs_rederived,       // M11
+  parameters_marked,            // M12
   all_outputs_dropped,          // M22
   saved_lists_unchecked         // the determinism check never complains
 };

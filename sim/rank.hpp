@@ -22,7 +22,9 @@
 #include "sim/environment.hpp"
 #include "sim/event_log.hpp"
 #include "sim/frame.hpp"
+#include "sim/gradient.hpp"
 #include "sim/ledger.hpp"
+#include "sim/planted_state.hpp"
 #include "sim/rank_fault.hpp"
 #include "sim/tape.hpp"
 
@@ -164,17 +166,6 @@ class Rank : private SlotOwner {
     bool raises = false;  // once what it saves before it runs is packed
     std::vector<Shape> made;
   };
-  /// A gradient on its way.
-  struct Gradient {
-    Owned hold;
-    std::int64_t id = 0;
-    Ring value;
-  };
-  /// Roots and parameters of one graph task of a dw half.
-  struct ParamGroup {
-    std::vector<std::uint32_t> intermediates;
-    std::vector<ValueId> params;
-  };
   /// One graph task: which nodes run, what reaches them.
   struct GraphTask;
   /// A forward whose graph is alive.
@@ -254,6 +245,7 @@ class Rank : private SlotOwner {
   void note_inputs(Walk& walk, WrapperCall& call);
   Flow pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot);
   std::optional<std::size_t> rederived_from(const Walk& walk, const Tensor& tensor) const;
+  std::size_t first_like(const WrapperCall& call, std::size_t input) const;
   InputMatch match(const WrapperCall& call, std::size_t input, const Tensor& tensor) const;
   Flow leave_excluded(Walk& walk, WrapperCall& call);
   Flow put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry);
@@ -274,7 +266,16 @@ class Rank : private SlotOwner {
   Flow skip_wrapper(Walk& walk, const WrapperBegin& wrapper);
   Flow fill_slots(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
                   std::int64_t call);
-  Flow fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, std::int64_t call);
+  /// A forward call of an excluded region and the replay's that stands for it, by their numbers.
+  struct MatchedCalls {
+    std::int64_t entry = 0;
+    std::int64_t replayed = 0;
+  };
+  Flow fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, MatchedCalls calls);
+  std::string planted_key(const WrapperBegin& wrapper, std::int64_t call) const;
+  const PlantedState::LatestSlots* latest_slots(const WrapperBegin& wrapper,
+                                                std::int64_t call) const;
+  void let_go_of_arguments(Walk& walk, const WrapperBegin& wrapper) const;
   void leave_unwritten(Walk& walk, const WrapperBegin& wrapper);
   Flow serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& entry,
                      std::int64_t call);
@@ -373,8 +374,7 @@ class Rank : private SlotOwner {
   std::optional<std::int64_t> microbatch_;       // that is worked on
   std::map<std::int64_t, Graph> graphs_;         // by micro-batch; none: -1
   std::vector<Graph> leaked_graphs_;             // of RankFault::dropped_graphs_kept
-  std::vector<WrapperEntry> leaked_entries_;     // of RankFault::entries_outlive_frames
-  std::vector<Owned> leaked_placeholders_;       // of RankFault::placeholders_kept
+  PlantedState planted_;
   std::vector<std::unique_ptr<CheckpointFrame>> frames_;
   std::vector<std::uint32_t> free_frames_;
   std::optional<Session> session_;

@@ -245,7 +245,7 @@ Ring Rank::derivative(const Node& node, std::size_t output, std::size_t input,
   return part * to.constant * inverse(value_of(op.outputs[0]).constant);
 }
 
-std::optional<Rank::Gradient> Rank::input_gradient(const Node& node,
+std::optional<Gradient> Rank::input_gradient(const Node& node,
                                                    std::span<const std::optional<Gradient>> outer,
                                                    std::size_t input, const Tensors& saved) {
   Ring sum;
@@ -274,11 +274,11 @@ std::optional<Rank::Gradient> Rank::input_gradient(const Node& node,
   return make_gradient(maker, bytes_of(value_of(op.inputs[input])), sum, span_of(ids));
 }
 
-Rank::Gradient Rank::shared(const Gradient& gradient) const {
+Gradient Rank::shared(const Gradient& gradient) const {
   return {gradient.hold.shared_as(OwnerClass::grad), gradient.id, gradient.value};
 }
 
-Rank::Gradient Rank::make_gradient(std::string_view maker, std::int64_t bytes, Ring value,
+Gradient Rank::make_gradient(std::string_view maker, std::int64_t bytes, Ring value,
                                    std::span<const std::int64_t> inputs) {
   const std::uint32_t storage = ledger_.allocate(bytes, BufferRole::none, maker);
   Gradient gradient{Owned(ledger_, storage, OwnerClass::grad), next_tensor_++, value};

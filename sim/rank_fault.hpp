@@ -13,6 +13,10 @@ enum class RankFault : std::uint8_t {
   early_stop_ignored,      // a replay runs on past its last save
   generator_not_set,       // a replay draws from wherever the generator stands
   gradients_overwritten,   // a second contribution to a tensor replaces the first
+  slots_by_wrapper,        // M1: a replay fills what the wrapper's latest call left, wherever
+  slots_by_call,           // M2: or its latest call of that number
+  matched_by_address,      // M7: a storage where a freed argument lay is taken for the argument
+  paths_by_equality,       // M13: a slot is filled from the first argument of its layout
   arguments_held,          // M15: what excluded regions were given stays with their frame
   entries_outlive_frames,  // M17
   one_placeholder,         // M19: for all outputs of a call, and one boundary

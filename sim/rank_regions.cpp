@@ -105,8 +105,8 @@ Flow Rank::save_inputs(Walk& walk, std::uint32_t index, const RegionBegin& regio
     frame.captured.push_back(tensor_of(walk, captured, OwnerClass::region_input));
     frame.captured_versions.push_back(ledger_.version(frame.captured.back().hold.storage()));
   }
-  for (const ValueId param : region.params) {
-    const Tensor tensor = tensor_of(walk, param, OwnerClass::param);
+  for (const RegionBegin::Param& param : region.params) {
+    const Tensor tensor = tensor_of(walk, param.value, OwnerClass::param);
     frame.param_versions.push_back(ledger_.version(tensor.hold.storage()));
   }
   log_->inputs_save(frame.number, ids, static_cast<std::int64_t>(region.captured.size()));
@@ -118,7 +118,8 @@ Flow Rank::save_inputs(Walk& walk, std::uint32_t index, const RegionBegin& regio
 bool Rank::loses_gradients(const RegionBegin& region, bool requires_grad) const {
   const auto wants = [&](ValueId value) { return value_of(value).requires_grad; };
   if (std::any_of(region.captured.begin(), region.captured.end(), wants)) return true;
-  return !requires_grad && std::any_of(region.params.begin(), region.params.end(), wants);
+  const auto is_wanted = [&](const RegionBegin::Param& param) { return wants(param.value); };
+  return !requires_grad && std::any_of(region.params.begin(), region.params.end(), is_wanted);
 }
 
 Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) {

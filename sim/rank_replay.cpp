@@ -146,9 +146,11 @@ Flow Rank::check_captured(const CheckpointFrame& frame, const RegionBegin& regio
       return written(region.captured[i]);
   }
   for (std::size_t i = 0; i < region.params.size(); ++i) {
-    const Tensor tensor = const_cast<Rank*>(this)->leaf(region.params[i], OwnerClass::param);
+    const RegionBegin::Param& param = region.params[i];
+    if (param.in_excluded && exclusion_rules_.excludes) continue;
+    const Tensor tensor = leaf(param.value, OwnerClass::param);
     if (ledger_.version(tensor.hold.storage()) != frame.param_versions[i])
-      return written(region.params[i]);
+      return written(param.value);
   }
   return Flow::done;
 }

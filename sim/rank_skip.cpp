@@ -76,20 +76,56 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
     log_->rng_set(rng_position_);
   }
   if (flow == Flow::done) flow = repeat_boundaries(walk, wrapper, entry, call, n_boundaries);
+  if (wrapper.hands_over) let_go_of_arguments(walk, wrapper);
   return leave(flow);
+}
+
+/// What a body that runs would have let go of goes with the call.
+void Rank::let_go_of_arguments(Walk& walk, const WrapperBegin& wrapper) const {
+  const std::vector<Statement>& statements = program_->forwards[walk.forward].statements;
+  const std::size_t begin = std::get<WrapperEnd>(statements[wrapper.end]).begin;
+  for (std::size_t at = begin; at < wrapper.end; ++at) {
+    const auto* gone = std::get_if<Release>(&statements[at]);
+    if (gone == nullptr) continue;
+    for (const ValueId value : gone->values)
+      walk.variables.erase(value);
+  }
 }
 
 Flow Rank::fill_slots(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
                       std::int64_t call) {
-  for (const std::uint32_t index : entry.slots) {
-    InputSlot& slot = frames_[walk.frame]->input_slots[index];
-    if (const Flow flow = fill(walk, wrapper, slot, call); flow != Flow::done) return flow;
+  std::uint32_t frame = walk.frame;
+  std::vector<std::uint32_t> slots = entry.slots;
+  if (const PlantedState::LatestSlots* latest = latest_slots(wrapper, entry.call)) {
+    frame = latest->frame;
+    slots = latest->slots;
+  }
+  for (const std::uint32_t index : slots) {
+    InputSlot& slot = frames_[frame]->input_slots[index];
+    if (const Flow flow = fill(walk, wrapper, slot, {entry.call, call}); flow != Flow::done)
+      return flow;
   }
   return Flow::done;
 }
 
+/// Where a fault keeps slots under a key that is not the call's own.
+std::string Rank::planted_key(const WrapperBegin& wrapper, std::int64_t call) const {
+  if (has(RankFault::slots_by_wrapper)) return wrapper.name;
+  return has(RankFault::slots_by_call) ? fmt::format("{}#{}", wrapper.name, call) : std::string();
+}
+
+/// The slots under the fault's key, while their frame is there; none without the fault.
+const PlantedState::LatestSlots* Rank::latest_slots(const WrapperBegin& wrapper,
+                                                    std::int64_t call) const {
+  const auto found = planted_.latest_slots.find(planted_key(wrapper, call));
+  if (found == planted_.latest_slots.end()) return nullptr;
+  const std::unique_ptr<CheckpointFrame>& frame = frames_[found->second.frame];
+  const bool is_there = frame != nullptr && frame->number == found->second.frame_number;
+  return is_there ? &found->second : nullptr;
+}
+
 /// The slot gets what the replay's call has at the path that forward's tensor came in by.
-Flow Rank::fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, std::int64_t call) {
+Flow Rank::fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, MatchedCalls calls) {
   CheckpointFrame& frame = *frames_[walk.frame];
   const WrapperBegin::Input& packed_from = slot.wrapper->inputs[slot.input];
   const auto found = std::find_if(
@@ -98,7 +134,7 @@ Flow Rank::fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, std::i
   if (found == wrapper.inputs.end()) {
     return fail("E-PATH", "builtins.RuntimeError",
                 fmt::format("{}: input {} is not there in the replay",
-                            described(frame, wrapper, call), packed_from.path));
+                            described(frame, wrapper, calls.replayed), packed_from.path));
   }
   const WrapperBegin::Input& input = *found;
   const Tensor from = tensor_of(walk, input.value, walk.owner);
@@ -112,28 +148,27 @@ Flow Rank::fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, std::i
                  next_tensor_++};
   keep_shape(input.value, from.id, brought);
   const auto refuse = [&](std::string_view code, const std::string& what) {
-    log_->slot_fill(fmt::format("x{}", slot.number), shown_call(frame, *slot.wrapper, call),
-                    slot.call, input.path, shown(brought, true), true);
+    log_->slot_fill(fmt::format("x{}", slot.number), shown_call(frame, wrapper, calls.replayed),
+                    calls.entry, input.path, shown(brought, true), true);
     return fail(code, "builtins.RuntimeError",
                 fmt::format("slot x{} of {}, input {}: {}", slot.number,
                             described(frame, *slot.wrapper, slot.call), input.path, what));
   };
   if (exclusion_rules_.refuses_placeholders && from.value == program_->placeholder)
     return refuse("E-PLACEHOLDER", "it would be filled from a placeholder");
-  if (exclusion_rules_.compares_layouts) {
-    if (!same_layout) {
-      return refuse("E-LAYOUT", fmt::format("layout changed: forward {}, replay {}",
-                                            shown_layout(expected), shown_layout(layout)));
-    }
-    if (ledger_.version(storage) != slot.entered_version) {
-      return refuse("E-LAYOUT", fmt::format("version changed: forward {}, replay {}",
-                                            slot.entered_version, ledger_.version(storage)));
-    }
-    if (protocol_->checks_values() && element_of(brought) != slot.element)
-      return refuse("E-LAYOUT", "another tensor of this layout came in: the replay's path differs");
+  if (exclusion_rules_.compares_layouts && !same_layout) {
+    return refuse("E-LAYOUT", fmt::format("layout changed: forward {}, replay {}",
+                                          shown_layout(expected), shown_layout(layout)));
   }
-  log_->slot_fill(fmt::format("x{}", slot.number), shown_call(frame, *slot.wrapper, call),
-                  slot.call, input.path, shown(brought, true), false);
+  if (exclusion_rules_.compares_versions && ledger_.version(storage) != slot.entered_version) {
+    return refuse("E-LAYOUT", fmt::format("version changed: forward {}, replay {}",
+                                          slot.entered_version, ledger_.version(storage)));
+  }
+  const bool compares_values = exclusion_rules_.compares_values && has(RankFault::none);
+  if (compares_values && element_of(brought) != slot.element)
+    return refuse("E-LAYOUT", "another tensor of this layout came in: the replay's path differs");
+  log_->slot_fill(fmt::format("x{}", slot.number), shown_call(frame, wrapper, calls.replayed),
+                  calls.entry, input.path, shown(brought, true), false);
   if (!slot.alive) return Flow::done;
   slot.filled = true;
   slot.fill_version = ledger_.version(storage);
@@ -157,7 +192,7 @@ Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& 
                       shown(stands_in));
     frame.unkept[stands_in.id] = {&wrapper, call, 0};
     if (has(RankFault::placeholders_kept)) {
-      leaked_placeholders_.emplace_back(
+      planted_.leaked_placeholders.emplace_back(
           ledger_, ledger_.allocate(0, BufferRole::none, "placeholder"), OwnerClass::input);
     }
     for (std::size_t leaf = 0; leaf < wrapper.outputs.size(); ++leaf) {
@@ -243,7 +278,7 @@ Flow Rank::end_entries(CheckpointFrame& frame, Flow flow) {
   }
   for (auto& [name, calls] : frame.wrappers) {
     if (has(RankFault::entries_outlive_frames))
-      std::move(calls.entries.begin(), calls.entries.end(), std::back_inserter(leaked_entries_));
+      std::move(calls.entries.begin(), calls.entries.end(), std::back_inserter(planted_.leaked_entries));
     calls.entries.clear();
   }
   log_->cache_clear(frame.number, n_left, "{" + left + "}");
@@ -253,7 +288,7 @@ Flow Rank::end_entries(CheckpointFrame& frame, Flow flow) {
 /// An entry that holds on to its outputs' nodes keeps its own frame alive: at the end of a run such
 /// circles are cut.
 void Rank::drop_entries() {
-  leaked_entries_.clear();
+  planted_.leaked_entries.clear();
   for (const std::unique_ptr<CheckpointFrame>& frame : frames_) {
     if (frame == nullptr) continue;
     const auto wrappers = std::exchange(frame->wrappers, {});

@@ -121,6 +121,7 @@ void Rank::note_inputs(Walk& walk, WrapperCall& call) {
         .value = tensor.value,
         .object = tensor.id,
         .storage = ledger_.number(storage),
+        .address = storage,
         .version = ledger_.version(storage),
         .is_parameter = program_->buffers[value_of(leaf.value).buffer].role == BufferRole::param,
         .is_save_output = is_save_output(frame, tensor),
@@ -151,7 +152,9 @@ InputMatch Rank::match(const WrapperCall& call, std::size_t input, const Tensor&
   return {.is_parameter = from.is_parameter,
           .is_save_output = from.is_save_output,
           .same_object = tensor.id == from.object,
-          .same_storage = ledger_.number(storage) == from.storage,
+          .same_storage = has(RankFault::matched_by_address)
+                              ? storage == from.address
+                              : ledger_.number(storage) == from.storage,
           .same_dtype = layout.dtype == base.dtype,
           .same_version = ledger_.version(storage) == from.version,
           .same_layout = is_same(layout, base),
@@ -177,7 +180,16 @@ std::optional<std::size_t> Rank::rederived_from(const Walk& walk, const Tensor& 
       continue;
     if (!best || rank_of(input) < rank_of(*best)) best = input;
   }
-  return best;
+  return best && has(RankFault::paths_by_equality) ? first_like(call, *best) : best;
+}
+
+/// The first argument of the layout, for the fault that takes equal ones for the same.
+std::size_t Rank::first_like(const WrapperCall& call, std::size_t input) const {
+  const auto layout_of = [&](std::size_t i) { return value_of(call.inputs[i].value).layout; };
+  std::size_t first = 0;
+  while (layout_of(first) != layout_of(input))
+    ++first;
+  return first;
 }
 
 /// An op in the body saves a tensor: it is kept, or a slot waits for the replay to bring it.
@@ -270,6 +282,10 @@ Flow Rank::leave_excluded(Walk& walk, WrapperCall& call) {
   note_outputs(walk, call);
   log_->cache_put(shown_as, std::ssize(wrapper.outputs), std::ssize(call.slots), span_of(kept),
                   keeps_outputs(wrapper));
+  if (has(RankFault::slots_by_wrapper) || has(RankFault::slots_by_call)) {
+    planted_.latest_slots[planted_key(wrapper, call.number)] = {call.frame, frame.number,
+                                                                call.slots};
+  }
   frame.wrappers[wrapper.name].entries.push_back(std::move(entry));
   Few<std::int64_t> ids;
   for (std::size_t leaf = 0; leaf < wrapper.outputs.size(); ++leaf)

@@ -95,6 +95,7 @@ Json statement_schemas() {
                {"kwargs", map_of(reference("argument"))},
                {"out", reference("argument")},
                {"save_output", flag()},
+               {"hands_over", flag()},
                {"body", body}},
               {"exclude", "body"}),
        object({{"call", text()}, {"in", names}, {"out", names}}, {"call", "in", "out"}),

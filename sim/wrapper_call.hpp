@@ -14,6 +14,7 @@ struct Rank::WrapperCall {
     ValueId value{0};
     std::int64_t object = 0;   // the tensor's identity
     std::int64_t storage = 0;  // the storage's: no later one has it
+    std::uint32_t address = 0;  // where it lies: once it is gone, another may
     std::uint32_t version = 0;
     bool is_parameter = false;
     bool is_save_output = false;

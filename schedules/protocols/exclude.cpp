@@ -8,6 +8,8 @@ ExclusionRules ExcludeProtocol::exclusion_rules() const {
     rules.nests = true;
     rules.knows_by_storage = false;
     rules.compares_layouts = false;
+    rules.compares_versions = false;
+    rules.compares_values = false;
     rules.refuses_placeholders = false;
     rules.restores_generator = false;
     rules.demands_all_entries = false;

@@ -9,15 +9,20 @@ ExclusionRules ExcludeRederiveProtocol::exclusion_rules() const {
   rules.drops_outputs = true;
   if (has(ProtocolFault::boundaries_dropped)) rules.boundaries = Boundaries::none;
   if (has(ProtocolFault::first_boundary_only)) rules.boundaries = Boundaries::first_leaf;
+  // What a fault lets in is for the invariants to see, not for this guard to stop.
+  if (options().fault != ProtocolFault::none) rules.compares_values = false;
+  if (has(ProtocolFault::parameters_marked)) rules.compares_versions = false;
   if (has(ProtocolFault::all_outputs_dropped)) rules.keeps_any_output = false;
   return rules;
 }
 
 bool ExcludeRederiveProtocol::rederives(const InputMatch& match) const {
-  if (match.is_parameter || match.is_save_output) return false;
+  if (match.is_parameter && !has(ProtocolFault::parameters_marked)) return false;
+  if (match.is_save_output && !has(ProtocolFault::save_outputs_rederived)) return false;
   if (!is_strict()) return match.same_object;
   // Each row of the fallback table: what cannot be proven to come again is kept.
-  return match.has_boundary && match.same_storage && match.same_dtype && match.same_version &&
+  const bool same_version = match.same_version || has(ProtocolFault::writes_before_pack_ignored);
+  return match.has_boundary && match.same_storage && match.same_dtype && same_version &&
          (match.same_layout || match.is_safe_view);
 }
 

@@ -146,6 +146,24 @@ std::vector<Dimension> dimensions_of_programs() {
        0.2}};
 }
 
+/// Some excluded region writes in place what it was given.
+bool writes_its_argument(const GeneratedCase& made) {
+  const std::vector<Statement>& statements =
+      made.scenario.program.forwards.front().statements;
+  const WrapperBegin* around = nullptr;
+  for (const Statement& statement : statements) {
+    if (std::holds_alternative<WrapperEnd>(statement)) around = nullptr;
+    if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) around = wrapper;
+    const auto* op = std::get_if<OpStatement>(&statement);
+    if (op == nullptr || around == nullptr || !op->writes) continue;
+    const auto is_written = [&](const WrapperBegin::Input& input) {
+      return input.value == *op->writes;
+    };
+    if (std::any_of(around->inputs.begin(), around->inputs.end(), is_written)) return true;
+  }
+  return false;
+}
+
 /// How excluded regions show; edits put some where the dimension is off.
 std::vector<Dimension> dimensions_of_excluded_regions() {
   const auto any_wrapper = [](const GeneratedCase& made,
@@ -170,7 +188,10 @@ std::vector<Dimension> dimensions_of_excluded_regions() {
                               });
          });
        },
-       0.01}};
+       0.01},
+      {Feature::fresh_arguments,
+       [](const auto& made) { return made.edit == Edit::none && writes_its_argument(made); },
+       0.005}};
 }
 
 /// The same of what the training loop does, and of sizes and policies.

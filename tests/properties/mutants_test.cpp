@@ -36,8 +36,10 @@ TEST_CASE("every mutant is caught by the invariant that is meant, and its trace 
       CHECK("error:" + run.caught->outcome.code == mutant.caught_by);
       continue;
     }
-    REQUIRE_FALSE(verdict.findings.empty());
-    CHECK(verdict.findings.front().invariant == mutant.caught_by);
+    const auto is_meant = [&](const Finding& finding) {
+      return finding.invariant == mutant.caught_by;
+    };
+    CHECK(std::any_of(verdict.findings.begin(), verdict.findings.end(), is_meant));
   }
 }
 
