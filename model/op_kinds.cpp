@@ -166,6 +166,11 @@ constexpr std::array table = {
     views("unbind"),
     views("split"),
     views("chunk"),
+    OpKind{.name = "view_dtype",  // the same bytes read as another type: no gradient goes through
+           .value = {},
+           .saves = {},
+           .makes_view = true,
+           .differentiable = false},
     no_node("detach"),
     no_node("empty"),
     no_node("empty_like"),

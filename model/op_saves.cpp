@@ -5,6 +5,11 @@
 namespace remat {
 
 std::vector<Save> saves_by_table(const Program& program, const OpStatement& op) {
+  return saves_by_table(op, [&](ValueId value) { return program.values[value].requires_grad; });
+}
+
+std::vector<Save> saves_by_table(const OpStatement& op,
+                                 const std::function<bool(ValueId)>& requires_grad) {
   std::vector<Save> saves;
   for (const SaveRule& rule : op.kind->saves) {
     const bool is_input = rule.what == SaveRule::What::input;
@@ -12,7 +17,7 @@ std::vector<Save> saves_by_table(const Program& program, const OpStatement& op) 
     if (rule.index >= from.size()) continue;
     if (rule.if_grad_of >= 0) {
       const auto needs = static_cast<std::size_t>(static_cast<unsigned char>(rule.if_grad_of));
-      if (needs >= op.inputs.size() || !program.values[op.inputs[needs]].requires_grad) continue;
+      if (needs >= op.inputs.size() || !requires_grad(op.inputs[needs])) continue;
       if (op.inputs.size() < 2) continue;
     }
     const auto factor =

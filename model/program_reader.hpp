@@ -60,6 +60,7 @@ class ProgramReader {
   std::vector<NewTensor> new_tensors(const JsonPlace& statement, const NewOp& op);
   void add(const JsonPlace& statement, const NewOp& op, const std::vector<NewTensor>& outputs);
   TensorLayout output_layout(const JsonPlace& statement, const NewOp& op, std::size_t j) const;
+  void check_view_dtype(const JsonPlace& dtype, const NewOp& op) const;
   void check_view(const JsonPlace& statement, const NewOp& op, const TensorLayout& layout) const;
   void choose_saves(const JsonPlace& statement, NewOp& op,
                     const std::vector<std::string>& output_names) const;

@@ -62,14 +62,29 @@ void ProgramReader::read_update(const JsonPlace& statement) {
 }
 
 void ProgramReader::read_view(const JsonPlace& statement) {
-  statement.allow_only({"view", "in", "out", "shape", "stride", "offset"});
+  statement.allow_only({"view", "in", "out", "dtype", "shape", "stride", "offset"});
   const NewOp op = start_op(statement, statement.at("view").text());
   if (!op.kind->makes_view) {
     statement.at("view").fail("'" + std::string(op.kind->name) +
                               "' makes no view; expected view, t, transpose, slice, select, expand "
                               "or the like");
   }
+  const auto dtype = statement.find("dtype");
+  if (dtype && !op.inputs.empty()) check_view_dtype(*dtype, op);
   add(statement, op, new_tensors(statement, op));
+}
+
+/// Only one kind of view reads the bytes as another type, and then one element as one.
+void ProgramReader::check_view_dtype(const JsonPlace& dtype, const NewOp& op) const {
+  const std::string& base = value(op.inputs[0]).layout.dtype;
+  if (op.kind->name != "view_dtype" && dtype.text() != base) {
+    dtype.fail("a " + std::string(op.kind->name) + " of a tensor of " + base + " is one of " + base +
+               "; expected that, or view_dtype");
+  }
+  if (element_bytes(dtype.text()) != element_bytes(base)) {
+    dtype.fail("an element of " + dtype.text() + " has other bytes than one of " + base +
+               "; expected a type of that size");
+  }
 }
 
 /// A view lies within its storage.

@@ -139,6 +139,7 @@ class ProgramWriter {
     if (is_view) {
       const TensorLayout& layout = value(op.outputs.front()).layout;
       json.update({{"shape", layout.shape}, {"stride", layout.stride}, {"offset", layout.offset}});
+      if (layout.dtype != value(op.inputs.front()).layout.dtype) json["dtype"] = layout.dtype;
       return json;
     }
     if (!op.writes) write_layouts(op, json);

@@ -62,6 +62,7 @@ class BodyGenerator {
                    std::size_t n_outputs = 1, std::optional<bool> kept = std::nullopt);
   std::int64_t first_row(std::int64_t n_rows);
   void write_view();
+  void write_bits(ValueId base);
   void write_in_place();
   void write_no_grad();
   void write_forward_only();
@@ -78,6 +79,8 @@ class BodyGenerator {
   std::vector<ValueId> write_wrapper(const std::vector<ValueId>& handed, bool save_output);
   std::vector<WrapperBegin::Input> choose_arguments(const std::vector<ValueId>& handed);
   ValueId write_argument();
+  void use_argument(ValueId argument);
+  ValueId write_constant();
   std::string wrapper_name();
   ExcludedScope enter_excluded(std::vector<ValueId> arguments);
   void leave_excluded(const ExcludedScope& scope, std::size_t begin,

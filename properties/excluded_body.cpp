@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "properties/body_generator.hpp"
@@ -21,9 +22,15 @@ void BodyGenerator::write_excluded() {
   std::vector<ValueId> handed;
   for (std::uint64_t i = 0; i < n; ++i)
     handed = write_wrapper(handed, i + 1 == n);
+  std::optional<ValueId> constant;
   for (const ValueId output : handed) {
-    if (std::find(pool_.begin(), pool_.end(), output) == pool_.end()) pool_.push_back(output);
+    if (!builder_->value(output).requires_grad) {
+      constant = output;
+    } else if (std::find(pool_.begin(), pool_.end(), output) == pool_.end()) {
+      pool_.push_back(output);
+    }
   }
+  if (constant) write_op("mul", {pick(), *constant});
 }
 
 /// The arguments: what the wrapper before handed on, else what there is to read; sometimes within a
@@ -54,10 +61,29 @@ std::vector<WrapperBegin::Input> BodyGenerator::choose_arguments(
 }
 
 /// A tensor that nobody but the excluded region reads: it may write it, and is the last to see it.
+/// With views, it may leave holes in its storage.
 ValueId BodyGenerator::write_argument() {
-  const ValueId made = write_op("neg", {pick()}, 1, false);
-  pool_.pop_back();
-  return made;
+  TensorLayout layout = layout_after(pick());
+  if (draws(Feature::views)) {
+    layout.stride = dense_strides(layout.shape);
+    for (std::int64_t& stride : layout.stride)
+      stride *= 2;
+  }
+  return builder_->op({&op_kind_named("neg"), {pick()}, next_cost()}, {{layout}})[0];
+}
+
+/// What the body does to an argument of its own before anything else: it looks at its storage from
+/// end to end, or writes it.
+void BodyGenerator::use_argument(ValueId argument) {
+  TensorLayout layout = builder_->value(argument).layout;
+  if (has_holes(layout)) {
+    layout.shape = {spanned_elements(layout)};
+    layout.stride = {1};
+    pool_.push_back(builder_->op({&op_kind_named("as_strided"), {argument}}, {{layout}})[0]);
+  } else if (draws(Feature::in_place)) {
+    builder_->in_place({&op_kind_named("scale"), {argument}, next_cost()});
+    refresh_pool();
+  }
 }
 
 std::string BodyGenerator::wrapper_name() {
@@ -83,10 +109,7 @@ std::vector<ValueId> BodyGenerator::write_wrapper(const std::vector<ValueId>& ha
   }
   std::reverse(inside.begin(), inside.end());  // the first argument is what makes a chain
   const ExcludedScope scope = enter_excluded(std::move(inside));
-  if (makes_argument && draws(Feature::in_place)) {
-    builder_->in_place({&op_kind_named("scale"), {inputs.front().value}, next_cost()});
-    refresh_pool();
-  }
+  if (makes_argument) use_argument(inputs.front().value);
   // Drawn one after the other: arguments of one call are evaluated in any order.
   const std::string_view first_op = choose_first_op();
   write_op(first_op, {pick()}, 1, false);
@@ -100,8 +123,19 @@ std::vector<ValueId> BodyGenerator::write_wrapper(const std::vector<ValueId>& ha
   if (pool_.size() > n_arguments + 1 && draws(Feature::many_outputs)) returns(pool_[n_arguments]);
   returns(pool_.back());
   if (draws(Feature::many_outputs)) returns(pool_.back());  // the same tensor twice
+  if (draws(Feature::no_grad)) outputs.push_back(write_constant());
   leave_excluded(scope, begin, inputs, outputs);
   return outputs;
+}
+
+/// A tensor that requires no grad.
+ValueId BodyGenerator::write_constant() {
+  const std::size_t begin = builder_->begin_no_grad();
+  const ValueId read = pick();
+  const ValueId made =
+      builder_->op({&op_kind_named("sin"), {read}, next_cost()}, {{layout_after(read)}})[0];
+  builder_->end_no_grad(begin);
+  return made;
 }
 
 /// Inside, only the arguments and parameters are there to be read.

@@ -8,8 +8,8 @@ namespace remat {
 namespace {
 
 /// How a view looks at its base; `slice` alone goes for every base.
-enum class ViewForm : std::uint8_t { slice, strided, unsqueeze, expand, transpose };
-constexpr std::uint64_t view_form_count = 5;
+enum class ViewForm : std::uint8_t { slice, strided, unsqueeze, expand, transpose, bits };
+constexpr std::uint64_t view_form_count = 6;
 
 struct View {
   std::string_view kind;
@@ -26,6 +26,7 @@ View sliced(TensorLayout base, std::int64_t begin) {
 View viewed(ViewForm form, TensorLayout base) {
   switch (form) {
     case ViewForm::slice:
+    case ViewForm::bits:
       break;
     case ViewForm::strided:  // every second row
       base.shape[0] = (base.shape[0] + 1) / 2;
@@ -67,9 +68,18 @@ void BodyGenerator::write_view() {
   const ValueId base = pick();
   const TensorLayout& layout = builder_->value(base).layout;
   const auto form = static_cast<ViewForm>(tape_->choose(view_form_count));
+  if (form == ViewForm::bits) return write_bits(base);
   const View view =
       form == ViewForm::slice ? sliced(layout, first_row(layout.shape[0])) : viewed(form, layout);
   pool_.push_back(builder_->op({&op_kind_named(view.kind), {base}}, {{view.layout}})[0]);
+}
+
+/// The tensor's bytes as integers, which weigh what there is to read.
+void BodyGenerator::write_bits(ValueId base) {
+  TensorLayout layout = builder_->value(base).layout;
+  layout.dtype = "i8";
+  const ValueId bits = builder_->op({&op_kind_named("view_dtype"), {base}}, {{layout}})[0];
+  write_op("mul", {pick(), bits});
 }
 
 /// Writes a tensor that the innermost region made and that nothing relies on yet.

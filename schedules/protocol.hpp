@@ -113,7 +113,8 @@ struct InputMatch {
   bool same_dtype = false;
   bool same_version = false;
   bool same_layout = false;   // shape, stride and offset
-  bool is_safe_view = false;  // lies within an argument that is dense
+  bool is_within = false;     // lies within the argument
+  bool is_safe_view = false;  // which is dense, so that a replay writes all of it
   bool has_boundary = false;  // some output requires grad, so the read can drive the replay
 };
 

@@ -25,6 +25,9 @@ enum class ProtocolFault : std::uint8_t {
   first_boundary_only,          // M4
   last_entry_first,             // M16
   graph_of_outputs_kept,        // M18
+  boundaries_on_all_leaves,     // M6c
+  dtypes_not_compared,          // M8
+  holes_allowed,                // M10
   save_outputs_rederived,       // M11
   parameters_marked,            // M12
   all_outputs_dropped,          // M22

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,6 +110,7 @@ struct CheckpointFrame {
   std::vector<std::uint32_t> captured_versions;
   std::vector<std::uint32_t> param_versions;
   std::vector<ReplaySession> sessions;
+  std::set<std::uint32_t> flipped;  // of the walk that called the region
   OpCache cache;
   std::map<std::string, WrapperCalls, std::less<>> wrappers;  // by name
   std::vector<InputSlot> input_slots;

@@ -74,11 +74,19 @@ Ring Rank::element_of(const Tensor& tensor) const {
 std::uint32_t Rank::allocate(BufferId buffer, std::string_view maker) {
   const ProgramBuffer& made = program_->buffers[buffer];
   const std::uint32_t storage = ledger_.allocate(made.bytes, BufferRole::none, maker);
-  if (made.has_holes) {  // nobody wrote them: another content each time
-    const auto number = static_cast<std::uint64_t>(ledger_.number(storage));
-    ledger_.set_holes(storage, constant_of(random_bits(options_.seed, hole_stream, number)));
-  }
+  if (made.has_holes) ledger_.set_holes(storage, content_of_holes(buffer));
   return storage;
+}
+
+/// Nobody wrote them: another content each time, and in a replay another than in forward. The run
+/// without checkpointing finds in forward what every other finds there.
+Ring Rank::content_of_holes(BufferId buffer) {
+  const bool is_replay = log_->phase() == Phase::replay;
+  const auto number = n_hole_fills_[{buffer.index(), microbatch_.value_or(-1), is_replay}]++;
+  const std::uint64_t place = (std::uint64_t{buffer.index()} << 32U) +
+                              (static_cast<std::uint64_t>(microbatch_.value_or(-1) + 1) << 1U) +
+                              (is_replay ? 1 : 0);
+  return constant_of(random_bits(options_.seed, hole_stream + number, place));
 }
 
 ShownTensor Rank::shown(const Tensor& tensor, bool with_value) const {

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,6 @@
 #include "model/shapes.hpp"
 #include "schedules/protocol.hpp"
 #include "sim/chooser.hpp"
-#include "sim/environment.hpp"
 #include "sim/event_log.hpp"
 #include "sim/frame.hpp"
 #include "sim/gradient.hpp"
@@ -27,6 +27,7 @@
 #include "sim/planted_state.hpp"
 #include "sim/rank_fault.hpp"
 #include "sim/tape.hpp"
+#include "sim/walk.hpp"
 
 namespace remat {
 
@@ -116,29 +117,6 @@ class Rank : private SlotOwner {
   std::int64_t n_replays(std::string_view unit) const;
 
  private:
-  /// Where a walk's packs go.
-  enum class Packs : std::uint8_t {
-    plain,
-    holders,
-    refills,
-    excluded  // in an excluded region's body: nothing for the frame around it
-  };
-  struct WrapperCall;
-  /// One run of statements: a forward, a replay, or a reentrant region's replay.
-  struct Walk {
-    std::size_t forward = 0;
-    Environment variables;
-    Packs packs = Packs::plain;
-    std::uint32_t frame = 0;  // of holders and refills
-    ReplayKey key;
-    bool is_replay = false;
-    bool grad = true;
-    std::optional<std::uint32_t> cache_of;                     // frame whose policy applies
-    bool serves = false;                                       // … and in a replay of it
-    WrapperCall* wrapper = nullptr;                            // whose body runs
-    std::map<std::string, std::size_t, std::less<>> op_calls;  // for the cache
-    OwnerClass owner = OwnerClass::forward_tmp;
-  };
   /// As many as one op has, without memory of their own where that is few.
   template <typename T>
   using Few = boost::container::small_vector<T, 4>;
@@ -188,6 +166,7 @@ class Rank : private SlotOwner {
   Ring element_of(const Tensor& tensor) const;
   /// A new storage for what the buffer is made for.
   std::uint32_t allocate(BufferId buffer, std::string_view maker);
+  Ring content_of_holes(BufferId buffer);
   ShownTensor shown(const Tensor& tensor, bool with_value = false) const;
   Tensor leaf(ValueId value, OwnerClass owner);
   /// The index of a value or buffer, with the micro-batch where that has an input of its own.
@@ -228,6 +207,12 @@ class Rank : private SlotOwner {
   void make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves);
   Edge edge_to(Walk& walk, ValueId input);
   Ring draw();
+
+  // rank_grad.cpp
+  bool requires_grad(const Walk& walk, ValueId value) const;
+  void set_requires_grad(Walk& walk, ValueId value, bool requires_grad) const;
+  Taped taped(const Walk& walk, const OpStatement& op, std::vector<Save>& own) const;
+  void note_grad_of_outputs(Walk& walk, const OpStatement& op, bool makes_node) const;
 
   // rank_regions.cpp
   Flow run_region(Walk& walk, std::size_t at, const RegionBegin& region);
@@ -382,6 +367,8 @@ class Rank : private SlotOwner {
   std::map<std::int64_t, Shape> other_shapes_;  // by tensor: where it is not its value's
   std::map<std::string, std::int64_t, std::less<>> invocations_;  // by region
   std::map<std::string, std::int64_t, std::less<>> replays_;      // likewise
+  /// By buffer, micro-batch and whether in a replay: how often its holes have been made.
+  std::map<std::tuple<std::uint32_t, std::int64_t, bool>, std::uint64_t> n_hole_fills_;
   std::int64_t next_frame_ = 0;
   std::int64_t next_tensor_ = 0;
   std::int64_t next_plain_slot_ = 0;

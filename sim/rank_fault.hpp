@@ -17,6 +17,7 @@ enum class RankFault : std::uint8_t {
   slots_by_call,           // M2: or its latest call of that number
   matched_by_address,      // M7: a storage where a freed argument lay is taken for the argument
   paths_by_equality,       // M13: a slot is filled from the first argument of its layout
+  served_without_grad,     // M6d: what a replay is served requires no grad
   arguments_held,          // M15: what excluded regions were given stays with their frame
   entries_outlive_frames,  // M17
   one_placeholder,         // M19: for all outputs of a call, and one boundary

@@ -54,6 +54,7 @@ Flow Rank::run_plain_region(Walk& walk, std::size_t at, const RegionBegin& regio
 Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& region) {
   const std::uint32_t index = make_frame(walk, at, region);
   CheckpointFrame& frame = *frames_[index];
+  frame.flipped = walk.flipped;
   if (!walk.is_replay) {
     frame.invocation = region.invocation ? *region.invocation : invocations_[region.name]++;
   }

@@ -144,8 +144,9 @@ Flow Rank::fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, Matche
   const bool same_layout = layout.dtype == expected.dtype && layout.shape == expected.shape &&
                            layout.stride == expected.stride;
   // What was packed, seen on the storage that the replay has for its argument.
-  Tensor brought{from.hold.shared_as(OwnerClass::slot), same_layout ? slot.value : from.value,
-                 next_tensor_++};
+  const bool same_dtype = value_of(slot.value).layout.dtype == layout.dtype;
+  Tensor brought{from.hold.shared_as(OwnerClass::slot),
+                 same_layout && same_dtype ? slot.value : from.value, next_tensor_++};
   keep_shape(input.value, from.id, brought);
   const auto refuse = [&](std::string_view code, const std::string& what) {
     log_->slot_fill(fmt::format("x{}", slot.number), shown_call(frame, wrapper, calls.replayed),
@@ -211,6 +212,7 @@ Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& 
     }
     const ValueId output = value_after(wrapper, leaf);
     walk.variables.set(output, {kept.shared_as(walk.owner), {}, 0, output});
+    if (has(RankFault::served_without_grad)) set_requires_grad(walk, output, false);
   }
   return Flow::done;
 }
@@ -251,6 +253,7 @@ Flow Rank::repeat_boundaries(Walk& walk, const WrapperBegin& wrapper, const Wrap
     SavedSlot slot;
     const Flow flow = pack(walk, trigger(), slot);
     release(slot);
+    if (!wrapper.is_recorded) set_requires_grad(walk, value_after(wrapper, leaf), true);
     if (flow != Flow::done) return flow;
   }
   return Flow::done;

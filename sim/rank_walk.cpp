@@ -116,11 +116,12 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
   const Phase phase = log_->phase();
   if (op.by_caller) log_->set_phase(Phase::setup);
   std::vector<SavedSlot> saves;  // a node's, where there is one
-  const bool tapes = op.makes_node && walk.grad;
-  if (tapes) saves.reserve(op.saves.size());
+  std::vector<Save> own_saves;
+  const Taped tapes = taped(walk, op, own_saves);
+  if (tapes.makes_node) saves.reserve(tapes.saves.size());
   const auto pack_those = [&](bool after_op) {
-    for (const Save& save : op.saves) {
-      if (!tapes || save.after_op != after_op) continue;
+    for (const Save& save : tapes.saves) {
+      if (!tapes.makes_node || save.after_op != after_op) continue;
       SavedSlot slot;
       slot.factor = save.factor;
       if (save.excluded) slot.recorded = &*save.excluded;
@@ -152,7 +153,8 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
     }
     flow = pack_those(true);
   }
-  if (flow == Flow::done && tapes) {
+  note_grad_of_outputs(walk, op, tapes.makes_node);
+  if (flow == Flow::done && tapes.makes_node) {
     make_node(walk, op, std::move(saves));
   } else {
     for (SavedSlot& slot : saves)
@@ -343,8 +345,7 @@ void Rank::remember(Walk& walk, const OpStatement& op, const Tensors& outputs) {
 }
 
 Edge Rank::edge_to(Walk& walk, ValueId input) {
-  const ProgramValue& value = value_of(input);
-  if (!value.floating || !value.requires_grad) return {};
+  if (!value_of(input).floating || !requires_grad(walk, input)) return {};
   const Variable* variable = find(walk, input);
   if (variable == nullptr) return {{}, 0, input};
   if (!variable->node) return {};

@@ -20,13 +20,13 @@ bool is_dense(const TensorLayout& layout) {
          element_count(layout.shape) > 0;
 }
 
-/// The view shows nothing that its base does not, and steps through it as a tensor does.
-bool lies_safely_within(const TensorLayout& view, const TensorLayout& base) {
+/// The view shows nothing past the ends of its base, and steps through it as a tensor does.
+bool lies_within(const TensorLayout& view, const TensorLayout& base) {
   const std::int64_t n = spanned_elements(view);
   const auto steps = [&](std::size_t d) { return view.shape[d] == 1 || view.stride[d] > 0; };
   for (std::size_t d = 0; d < view.shape.size(); ++d)
     if (!steps(d)) return false;
-  return n > 0 && is_dense(base) && view.offset >= base.offset &&
+  return n > 0 && view.offset >= base.offset &&
          view.offset + n <= base.offset + spanned_elements(base);
 }
 
@@ -149,6 +149,7 @@ InputMatch Rank::match(const WrapperCall& call, std::size_t input, const Tensor&
   const TensorLayout& layout = value_of(tensor.value).layout;
   const TensorLayout& base = value_of(from.value).layout;
   const std::uint32_t storage = tensor.hold.storage();
+  const bool is_within = lies_within(layout, base);
   return {.is_parameter = from.is_parameter,
           .is_save_output = from.is_save_output,
           .same_object = tensor.id == from.object,
@@ -158,7 +159,8 @@ InputMatch Rank::match(const WrapperCall& call, std::size_t input, const Tensor&
           .same_dtype = layout.dtype == base.dtype,
           .same_version = ledger_.version(storage) == from.version,
           .same_layout = is_same(layout, base),
-          .is_safe_view = lies_safely_within(layout, base),
+          .is_within = is_within,
+          .is_safe_view = is_within && is_dense(base),
           .has_boundary = call.can_have_boundary};
 }
 
@@ -323,6 +325,7 @@ Flow Rank::put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry) {
     Tensor passed{before.hold.shared_as(walk.owner), shown_as, next_tensor_++};
     log_->boundary_view(before.id, shown(passed));
     walk.variables.set(after, {std::move(passed), std::move(ref), 0, after});
+    if (!wrapper.is_recorded) set_requires_grad(walk, after, true);
     if (flow != Flow::done) return flow;
   }
   return Flow::done;

@@ -84,6 +84,7 @@ Json statement_schemas() {
        object({{"view", reference("kind")},
                {"in", names},
                {"out", names},
+               {"dtype", text()},
                {"shape", shape},
                {"stride", shape},
                {"offset", integer(0)}},

@@ -1,14 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "sim/rank.hpp"
+#include "model/program.hpp"
 
 namespace remat {
 
 /// A forward call of an excluded region, while its body runs.
-struct Rank::WrapperCall {
+struct WrapperCall {
   /// An argument's leaf as it came in: what it was, without keeping it alive.
   struct Input {
     ValueId value{0};

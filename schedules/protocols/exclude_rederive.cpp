@@ -8,6 +8,7 @@ ExclusionRules ExcludeRederiveProtocol::exclusion_rules() const {
   rules.rederives = true;
   rules.drops_outputs = true;
   if (has(ProtocolFault::boundaries_dropped)) rules.boundaries = Boundaries::none;
+  if (has(ProtocolFault::boundaries_on_all_leaves)) rules.boundaries = Boundaries::all_leaves;
   if (has(ProtocolFault::first_boundary_only)) rules.boundaries = Boundaries::first_leaf;
   // What a fault lets in is for the invariants to see, not for this guard to stop.
   if (options().fault != ProtocolFault::none) rules.compares_values = false;
@@ -22,8 +23,12 @@ bool ExcludeRederiveProtocol::rederives(const InputMatch& match) const {
   if (!is_strict()) return match.same_object;
   // Each row of the fallback table: what cannot be proven to come again is kept.
   const bool same_version = match.same_version || has(ProtocolFault::writes_before_pack_ignored);
-  return match.has_boundary && match.same_storage && match.same_dtype && same_version &&
-         (match.same_layout || match.is_safe_view);
+  const bool same_dtype =
+      match.same_dtype || (has(ProtocolFault::dtypes_not_compared) && match.same_layout);
+  const bool is_view =
+      match.is_safe_view || (has(ProtocolFault::holes_allowed) && match.is_within);
+  return match.has_boundary && match.same_storage && same_dtype && same_version &&
+         (match.same_layout || is_view);
 }
 
 std::unique_ptr<Protocol> make_exclude_rederive(const ProtocolOptions& options) {
