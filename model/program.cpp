@@ -12,23 +12,30 @@ struct Uses {
   FlatMap<std::size_t> made;                           // value → 1 + its statement
   FlatMap<std::size_t> last_read;                      // likewise
   std::vector<std::pair<std::size_t, ValueId>> reads;  // in statement order
-  std::vector<bool> in_excluded;                       // by statement: of an excluded region's body
+  std::vector<std::size_t> skipped_by;                 // by statement: see skipping_regions
 };
 
-std::vector<bool> in_excluded_bodies(const Forward& forward) {
-  std::vector<bool> inside(forward.statements.size(), false);
+/// For each statement of an excluded region's body, 1 + the beginning of the innermost checkpointed
+/// region around it: whose replay leaves the body out. A replay of one further out runs it.
+std::vector<std::size_t> skipping_regions(const Forward& forward) {
+  std::vector<std::size_t> skipped_by(forward.statements.size(), 0);
+  std::vector<std::size_t> open;
   for (std::size_t at = 0; at < forward.statements.size(); ++at) {
+    while (!open.empty() && std::get<RegionBegin>(forward.statements[open.back()]).end <= at)
+      open.pop_back();
+    const auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
+    if (region != nullptr && region->kind == RegionKind::checkpointed) open.push_back(at);
     const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at]);
-    if (wrapper == nullptr) continue;
-    std::fill(inside.begin() + static_cast<std::ptrdiff_t>(at) + 1,
-              inside.begin() + static_cast<std::ptrdiff_t>(wrapper->end), true);
+    if (wrapper == nullptr || open.empty() || skipped_by[at] == open.back() + 1) continue;
+    std::fill(skipped_by.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+              skipped_by.begin() + static_cast<std::ptrdiff_t>(wrapper->end), open.back() + 1);
   }
-  return inside;
+  return skipped_by;
 }
 
 Uses uses_of(const Forward& forward) {
   Uses uses;
-  uses.in_excluded = in_excluded_bodies(forward);
+  uses.skipped_by = skipping_regions(forward);
   for (std::size_t at = 0; at < forward.statements.size(); ++at) {
     const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
     const auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
@@ -82,7 +89,7 @@ void find_captured(const Program& program, const Forward& forward, const Uses& u
     if (is_param && !seen.contains(value.index())) {
       // A wrapper that is given a parameter has not read it yet.
       const bool is_handed_on = std::holds_alternative<WrapperBegin>(forward.statements[at]);
-      note_param(region, value, is_handed_on || uses.in_excluded[at]);
+      note_param(region, value, is_handed_on || uses.skipped_by[at] == begin + 1);
       continue;
     }
     if (seen.contains(value.index())) continue;

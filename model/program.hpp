@@ -173,9 +173,15 @@ struct Bind {
 struct NoGradBegin {
   std::size_t end = 0;
 };
+/// What the code up to the statement before `end` raises, the code around it catches, and goes on
+/// from there: errors of the program's own (Raise), none of a protocol.
+struct CatchBegin {
+  std::size_t end = 0;
+};
 
 using Statement = std::variant<OpStatement, RegionBegin, RegionEnd, Release, SideEffect, Raise,
-                               BranchBegin, Bind, NoGradBegin, WrapperBegin, WrapperEnd>;
+                               BranchBegin, Bind, NoGradBegin, WrapperBegin, WrapperEnd,
+                               CatchBegin>;
 
 /// The forward of one micro-batch.
 struct Forward {

@@ -215,6 +215,15 @@ void ProgramBuilder::end_no_grad(std::size_t begin) {
   std::get<NoGradBegin>(forward_.statements[begin]).end = forward_.statements.size();
 }
 
+std::size_t ProgramBuilder::begin_catch() {
+  forward_.statements.emplace_back(CatchBegin{});
+  return forward_.statements.size() - 1;
+}
+
+void ProgramBuilder::end_catch(std::size_t begin) {
+  std::get<CatchBegin>(forward_.statements[begin]).end = forward_.statements.size();
+}
+
 void ProgramBuilder::bind(ValueId from, ValueId to) {
   forward_.statements.emplace_back(Bind{from, to});
 }

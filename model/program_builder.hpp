@@ -65,6 +65,8 @@ class ProgramBuilder {
   void end_branch(std::size_t begin);
   std::size_t begin_no_grad();
   void end_no_grad(std::size_t begin);
+  std::size_t begin_catch();
+  void end_catch(std::size_t begin);
   void bind(ValueId from, ValueId to);
   void side_effect(const std::string& name);
   void raise(const std::string& type, Raise::Runs runs);

@@ -42,6 +42,7 @@ class ProgramReader {
   void read_call(const JsonPlace& statement);
   void read_branch(const JsonPlace& statement);
   void read_no_grad(const JsonPlace& statement);
+  void read_catch(const JsonPlace& statement);
   void read_raise(const JsonPlace& statement);
 
   /// What the name stands for now.

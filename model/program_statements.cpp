@@ -28,6 +28,7 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   if (statement.has("call")) return read_call(statement);
   if (statement.has("branch")) return read_branch(statement);
   if (statement.has("no_grad")) return read_no_grad(statement);
+  if (statement.has("catch")) return read_catch(statement);
   if (statement.has("raise")) return read_raise(statement);
   if (statement.has("side_effect")) {
     statement.allow_only({"side_effect"});
@@ -35,8 +36,8 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   }
   statement.fail(
       "this statement says nothing that is known; expected one of the keys op, view, in_place, "
-      "random, container, checkpoint, unit, exclude, call, branch, no_grad, side_effect, update, "
-      "raise");
+      "random, container, checkpoint, unit, exclude, call, branch, no_grad, catch, side_effect, "
+      "update, raise");
 }
 
 void ProgramReader::read_in_place(const JsonPlace& statement) {
@@ -270,6 +271,13 @@ void ProgramReader::read_no_grad(const JsonPlace& statement) {
   read_body(statement.at("no_grad"));
   --no_grad_depth_;
   builder_.end_no_grad(begin);
+}
+
+void ProgramReader::read_catch(const JsonPlace& statement) {
+  statement.allow_only({"catch"});
+  const std::size_t begin = builder_.begin_catch();
+  read_body(statement.at("catch"));
+  builder_.end_catch(begin);
 }
 
 void ProgramReader::read_raise(const JsonPlace& statement) {

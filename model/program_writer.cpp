@@ -110,6 +110,9 @@ class ProgramWriter {
       list.push_back({{"branch", branch->in_replay ? "replay" : "forward"},
                       {"body", body(at + 1, branch->end)}});
       return branch->end - 1;
+    } else if (const auto* caught = std::get_if<CatchBegin>(&statement)) {
+      list.push_back({{"catch", body(at + 1, caught->end)}});
+      return caught->end - 1;
     } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
       list.push_back({{"no_grad", body(at + 1, off->end)}});
       return off->end - 1;

@@ -46,7 +46,8 @@ enum class Form : std::uint8_t {
   effect,
   forward_only,
   nested,
-  excluded
+  excluded,
+  caught
 };
 
 }  // namespace
@@ -156,6 +157,7 @@ void BodyGenerator::write_statement(std::size_t depth) {
   allow(Form::forward_only, Feature::forward_only, region_floor_ > 0);
   allow(Form::nested, Feature::nesting, depth < 2 && region_floor_ > 0);
   const bool may_exclude = excludes() && region_floor_ > 0 && !is_excluded_;
+  allow(Form::caught, Feature::caught_errors, region_floor_ > 0 && !is_excluded_);
   allow(Form::excluded, Feature::excluded, may_exclude);
   allow(Form::excluded, Feature::excluded, may_exclude);
   switch (forms[tape_->choose(forms.size())]) {
@@ -174,6 +176,8 @@ void BodyGenerator::write_statement(std::size_t depth) {
       return builder_->side_effect("effect" + std::to_string(tape_->choose(2)));
     case Form::forward_only:
       return write_forward_only();
+    case Form::caught:
+      return write_caught();
     case Form::excluded:
       return write_excluded();
     case Form::nested:

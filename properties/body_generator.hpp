@@ -65,6 +65,7 @@ class BodyGenerator {
   void write_bits(ValueId base);
   void write_in_place();
   void write_no_grad();
+  void write_caught();
   void write_forward_only();
   void refresh_pool();
 

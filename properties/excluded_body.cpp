@@ -61,10 +61,11 @@ std::vector<WrapperBegin::Input> BodyGenerator::choose_arguments(
 }
 
 /// A tensor that nobody but the excluded region reads: it may write it, and is the last to see it.
-/// With views, it may leave holes in its storage.
+/// With views, it may leave holes in its storage; what lies there is another in each run of the
+/// body, and a region's replay runs the excluded bodies of regions within.
 ValueId BodyGenerator::write_argument() {
   TensorLayout layout = layout_after(pick());
-  if (draws(Feature::views)) {
+  if (!has(Feature::nesting) && draws(Feature::views)) {
     layout.stride = dense_strides(layout.shape);
     for (std::int64_t& stride : layout.stride)
       stride *= 2;
@@ -184,6 +185,34 @@ ValueId BodyGenerator::write_small_wrapper(const std::vector<ValueId>& arguments
 ValueId BodyGenerator::write_small_wrapper(ValueId argument, bool save_output) {
   return write_small_wrapper({argument}, save_output,
                              [&] { return write_op("sin", {argument}, 1, false); });
+}
+
+/// Code that raises halfway, and a caller that does without it. What it had been given is read once
+/// more, by an excluded region that was not given it.
+void BodyGenerator::write_caught() {
+  const ValueId given = write_op("neg", {pick()}, 1, false);
+  pool_.pop_back();
+  const std::size_t begin = builder_->begin_catch();
+  const auto fails = [&] {
+    builder_->op({&op_kind_named("sin"), {given}, next_cost()}, {{layout_after(given)}});
+    builder_->raise("builtins.ValueError", Raise::Runs::always);
+  };
+  if (excludes()) {
+    WrapperBegin wrapper;
+    wrapper.name = "s" + std::to_string(n_small_wrappers_++);
+    const std::size_t inner = builder_->begin_wrapper(std::move(wrapper));
+    fails();
+    builder_->end_wrapper(inner, {leaf_at(given, "arg0")}, std::vector<ValueId>{});
+  } else {
+    fails();
+  }
+  builder_->end_catch(begin);
+  const ValueId other = pick();
+  if (excludes()) {
+    write_small_wrapper({other}, true, [&] { return write_op("mul", {other, given}, 1, false); });
+  } else {
+    write_op("mul", {other, given});
+  }
 }
 
 /// What a negative edit makes of an excluded region.

@@ -17,7 +17,8 @@ constexpr std::array<std::string_view, feature_count> feature_names = {
     "frozen",   "updates",      "whole_replays",   "microbatches",   "steps",
     "retain",   "split",        "partial",         "dropped",        "groups",
     "sharing",  "forward_only", "same_shapes",     "counted_policy", "odd_params",
-    "excluded", "chains",       "nested_arguments", "fresh_arguments"};
+    "excluded", "chains",       "nested_arguments", "fresh_arguments",
+    "caught_errors"};
 
 constexpr std::array<std::string_view, 6> protocol_names = {
     "torch", "torch-sac", "torch-reentrant", "none", "exclude", "exclude-rederive"};

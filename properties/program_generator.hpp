@@ -43,9 +43,10 @@ enum class Feature : std::uint8_t {
   excluded,         // D4: excluded regions
   chains,           // D5: excluded regions that hand all they return to the next
   nested_arguments,  // D8: arguments of excluded regions in lists, dicts and by keyword
-  fresh_arguments    // D7: excluded regions are given tensors that are theirs alone, to be written
+  fresh_arguments,   // D7: excluded regions are given tensors that are theirs alone, to be written
+  caught_errors      // D23: code that raises, and a caller that catches it and goes on
 };
-inline constexpr std::size_t feature_count = 29;
+inline constexpr std::size_t feature_count = 30;
 std::string_view name_of(Feature feature);
 
 /// One generated case: a scenario, and what is to come out of it.

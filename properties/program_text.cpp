@@ -82,6 +82,10 @@ class ProgramText {
         at = branch->end - 1;
       } else if (const auto* bind = std::get_if<Bind>(&statement)) {
         line(depth, fmt::format("{} = {}", name(bind->to), name(bind->from)));
+      } else if (const auto* caught = std::get_if<CatchBegin>(&statement)) {
+        line(depth, "what is raised here is caught:");
+        write_body(at + 1, caught->end, depth + 1);
+        at = caught->end - 1;
       } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
         line(depth, "no_grad:");
         write_body(at + 1, off->end, depth + 1);

@@ -112,7 +112,7 @@ class BackwardWalk {
     const ReferenceGraph::Node& node = graph_->nodes()[at];
     const OpStatement* op = op_of(node);
     if (op == nullptr && !node.leaf) {
-      run_reentrant(node);
+      run_reentrant(at);
     } else if (node.frame != no_frame && node.has_saves) {
       ask(node.frame);
     }
@@ -220,7 +220,8 @@ class BackwardWalk {
   }
 
   /// P2: the whole body again, and a backward inside it.
-  void run_reentrant(const ReferenceGraph::Node& node) {
+  void run_reentrant(std::size_t at) {
+    const ReferenceGraph::Node& node = graph_->nodes()[at];
     const RegionBegin& region = forward_->region(node.statement);
     const ReferenceWalk replay = reference_walk(*program_, forward_->rules_, forward_->wrappers_,
                                                 {.begin = node.statement + 1,
@@ -230,6 +231,16 @@ class BackwardWalk {
     made_->ran.insert(made_->ran.end(), replay.ran.begin(), replay.ran.end());
     made_->peak_bytes =
         std::max(made_->peak_bytes, saturated_sum(live_.count(), replay.peak_bytes));
+    // What the body returned is there until the inner backward has its roots: a gradient of zeros
+    // for each output that none has reached.
+    std::int64_t at_start = saturated_sum(live_.count(), replay.kept_bytes);
+    for (std::size_t j = 0; j < region.outputs.size(); ++j) {
+      const BufferId buffer = value(region.outputs[j]).buffer;
+      if (replay.is_made[buffer.index()])
+        at_start = saturated_sum(at_start, program_->buffers[buffer].bytes);
+      if (!arrived_[at][j]) at_start = saturated_sum(at_start, bytes_of(region.outputs[j]));
+    }
+    made_->peak_bytes = std::max(made_->peak_bytes, at_start);
     const ReferenceGraph inside(*program_, forward_->rules_, forward_->wrappers_,
                                 node.statement + 1, region.end, region.outputs);
     BackwardWalk inner(*forward_, inside, saturated_sum(live_.count(), replay.kept_bytes), retain_,

@@ -82,7 +82,9 @@ struct WrapperEntry {
 struct WrapperCalls {
   std::int64_t n_forward = 0;
   std::int64_t n_replayed = 0;
+  std::int64_t n_in_replay = 0;  // of the replay that is running
   std::deque<WrapperEntry> entries;
+  std::map<std::int64_t, std::string> raised;  // calls whose body did in forward: what
 };
 
 /// An output that a replay will not have: `save_output` was false.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -21,6 +22,15 @@ struct PlantedState {
     std::vector<std::uint32_t> slots;
   };
   std::map<std::string, LatestSlots> latest_slots;  // of slots_by_wrapper and slots_by_call
+
+  /// An argument of an excluded region's call that raised.
+  struct Mark {
+    std::int64_t frame_number = 0;
+    const WrapperBegin* wrapper = nullptr;
+    std::int64_t call = 0;
+    std::size_t input = 0;
+  };
+  std::map<std::int64_t, Mark> marks;  // by tensor; of marks_not_rolled_back
 };
 
 }  // namespace remat

@@ -182,6 +182,8 @@ class Rank : private SlotOwner {
 
   // rank_walk.cpp
   Flow run(Walk& walk, std::size_t begin, std::size_t end);
+  Flow run_caught(Walk& walk, std::size_t at, const CatchBegin& caught);
+  void release_all(Walk& walk, std::size_t begin, std::size_t end) const;
   Flow run_op(Walk& walk, const OpStatement& op);
   Flow require_defined(Walk& walk, const std::vector<ValueId>& values);
   bool is_leaf_write(const OpStatement& op, ValueId output) const;
@@ -234,6 +236,9 @@ class Rank : private SlotOwner {
   InputMatch match(const WrapperCall& call, std::size_t input, const Tensor& tensor) const;
   Flow leave_excluded(Walk& walk, WrapperCall& call);
   Flow put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry);
+  void make_input_slot(std::uint32_t frame_index, const WrapperBegin& wrapper, std::int64_t call,
+                       std::size_t input, const Tensor& tensor, SavedSlot& slot);
+  void keep_marks(const WrapperCall& call);
   bool wants_boundary(Walk& walk, std::size_t leaf, ValueId output) const;
   bool is_save_output(const CheckpointFrame& frame, const Tensor& tensor) const;
   void note_outputs(Walk& walk, const WrapperCall& call);
@@ -260,7 +265,7 @@ class Rank : private SlotOwner {
   std::string planted_key(const WrapperBegin& wrapper, std::int64_t call) const;
   const PlantedState::LatestSlots* latest_slots(const WrapperBegin& wrapper,
                                                 std::int64_t call) const;
-  void let_go_of_arguments(Walk& walk, const WrapperBegin& wrapper) const;
+  std::size_t body_of(const Walk& walk, const WrapperBegin& wrapper) const;
   void leave_unwritten(Walk& walk, const WrapperBegin& wrapper);
   Flow serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& entry,
                      std::int64_t call);

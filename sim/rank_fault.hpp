@@ -18,6 +18,7 @@ enum class RankFault : std::uint8_t {
   matched_by_address,      // M7: a storage where a freed argument lay is taken for the argument
   paths_by_equality,       // M13: a slot is filled from the first argument of its layout
   served_without_grad,     // M6d: what a replay is served requires no grad
+  marks_not_rolled_back,   // M14: arguments of a call that raised still count as its inputs
   arguments_held,          // M15: what excluded regions were given stays with their frame
   entries_outlive_frames,  // M17
   one_placeholder,         // M19: for all outputs of a call, and one boundary

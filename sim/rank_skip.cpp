@@ -53,6 +53,8 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
                     wrapper.inputs[inputs.size()].path);
     return leave(Flow::failed);
   }
+  if (const auto raised = calls.raised.find(calls.n_in_replay++); raised != calls.raised.end())
+    return leave(fail("E-USER", raised->second, "raised by the excluded region in forward"));
   if (calls.entries.empty()) {
     log_->cache_pop(shown_as, std::nullopt, 0, false, {}, 0);
     return leave(fail("E-CACHE-MISS", "builtins.RuntimeError",
@@ -76,20 +78,8 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
     log_->rng_set(rng_position_);
   }
   if (flow == Flow::done) flow = repeat_boundaries(walk, wrapper, entry, call, n_boundaries);
-  if (wrapper.hands_over) let_go_of_arguments(walk, wrapper);
+  if (wrapper.hands_over) release_all(walk, body_of(walk, wrapper), wrapper.end);
   return leave(flow);
-}
-
-/// What a body that runs would have let go of goes with the call.
-void Rank::let_go_of_arguments(Walk& walk, const WrapperBegin& wrapper) const {
-  const std::vector<Statement>& statements = program_->forwards[walk.forward].statements;
-  const std::size_t begin = std::get<WrapperEnd>(statements[wrapper.end]).begin;
-  for (std::size_t at = begin; at < wrapper.end; ++at) {
-    const auto* gone = std::get_if<Release>(&statements[at]);
-    if (gone == nullptr) continue;
-    for (const ValueId value : gone->values)
-      walk.variables.erase(value);
-  }
 }
 
 Flow Rank::fill_slots(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
@@ -217,12 +207,16 @@ Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& 
   return Flow::done;
 }
 
+std::size_t Rank::body_of(const Walk& walk, const WrapperBegin& wrapper) const {
+  const std::vector<Statement>& statements = program_->forwards[walk.forward].statements;
+  return std::get<WrapperEnd>(statements[wrapper.end]).begin + 1;
+}
+
 /// What the skipped body would have written in place, and made before it, goes on as it is: a
 /// recording's program has another name for it from the write on.
 void Rank::leave_unwritten(Walk& walk, const WrapperBegin& wrapper) {
   const std::vector<Statement>& statements = program_->forwards[walk.forward].statements;
-  const std::size_t begin = std::get<WrapperEnd>(statements[wrapper.end]).begin;
-  for (std::size_t at = begin; at < wrapper.end; ++at) {
+  for (std::size_t at = body_of(walk, wrapper); at < wrapper.end; ++at) {
     const auto* op = std::get_if<OpStatement>(&statements[at]);
     if (op == nullptr || !op->writes) continue;
     for (const ValueId written : op->outputs) {
@@ -283,6 +277,7 @@ Flow Rank::end_entries(CheckpointFrame& frame, Flow flow) {
     if (has(RankFault::entries_outlive_frames))
       std::move(calls.entries.begin(), calls.entries.end(), std::back_inserter(planted_.leaked_entries));
     calls.entries.clear();
+    calls.n_in_replay = 0;
   }
   log_->cache_clear(frame.number, n_left, "{" + left + "}");
   return flow;

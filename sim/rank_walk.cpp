@@ -69,6 +69,9 @@ Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
       if (branch->in_replay != walk.is_replay) at = branch->end - 1;
     } else if (const auto* bind = std::get_if<Bind>(&statement)) {
       Rank::bind(walk, bind->from, bind->to);
+    } else if (const auto* caught = std::get_if<CatchBegin>(&statement)) {
+      flow = run_caught(walk, at, *caught);
+      at = caught->end - 1;
     } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
       const bool grad = std::exchange(walk.grad, false);
       flow = run(walk, at + 1, off->end);
@@ -78,6 +81,27 @@ Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
     if (flow != Flow::done) return flow;
   }
   return Flow::done;
+}
+
+/// The caller goes on after what its own code raised, without the variables that this was to let
+/// go of.
+Flow Rank::run_caught(Walk& walk, std::size_t at, const CatchBegin& caught) {
+  const Flow flow = run(walk, at + 1, caught.end);
+  if (flow != Flow::failed || error_->code != "E-USER") return flow;
+  error_.reset();
+  release_all(walk, at + 1, caught.end);
+  return Flow::done;
+}
+
+/// What code that did not run to its end would have let go of.
+void Rank::release_all(Walk& walk, std::size_t begin, std::size_t end) const {
+  const std::vector<Statement>& statements = program_->forwards[walk.forward].statements;
+  for (std::size_t at = begin; at < end; ++at) {
+    const auto* gone = std::get_if<Release>(&statements[at]);
+    if (gone == nullptr) continue;
+    for (const ValueId value : gone->values)
+      walk.variables.erase(value);
+  }
 }
 
 /// The variable of `to` is what that of `from` is.

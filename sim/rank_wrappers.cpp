@@ -102,9 +102,19 @@ Flow Rank::run_excluded(Walk& walk, std::size_t at, const WrapperBegin& wrapper)
   walk.packs = packs;
   walk.wrapper = outer;
   if (flow == Flow::done) return leave_excluded(walk, call);
+  if (error_) frame.wrappers[wrapper.name].raised[call.number] = error_->type;
+  if (has(RankFault::marks_not_rolled_back)) keep_marks(call);
   log_->wrapper_exit(shown_call(frame, wrapper, call.number), false,
                      error_ ? std::string_view(error_->type) : "", 0, {});
   return flow;
+}
+
+/// What the fault forgets to take back.
+void Rank::keep_marks(const WrapperCall& call) {
+  for (std::size_t input = 0; input < call.inputs.size(); ++input) {
+    planted_.marks[call.inputs[input].object] = {frames_[call.frame]->number, call.wrapper,
+                                                 call.number, input};
+  }
 }
 
 /// Looks at every tensor leaf of the arguments once.
@@ -209,6 +219,12 @@ Flow Rank::pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
   slot.number =
       slot.recorded != nullptr && !walk.is_replay ? slot.recorded->number : next_excluded_slot_++;
   slot.is_excluded = true;
+  const auto mark = planted_.marks.find(tensor.id);
+  if (!from && mark != planted_.marks.end() && mark->second.frame_number == frame.number) {
+    const PlantedState::Mark& left = mark->second;
+    make_input_slot(call.frame, *left.wrapper, left.call, left.input, tensor, slot);
+    return Flow::done;
+  }
   if (!from) {
     slot.where = SavedSlot::Where::kept;
     slot.kept = tensor.shared_as(OwnerClass::excl_saved);
@@ -216,24 +232,31 @@ Flow Rank::pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
     if (log_->is_on()) log_->excluded_pack(slot_name(slot), shown_as, {}, shown(tensor, true));
     return Flow::done;
   }
+  make_input_slot(call.frame, *call.wrapper, call.number, *from, tensor, slot);
+  frame.input_slots[slot.index].entered_version = call.inputs[*from].version;
+  call.slots.push_back(slot.index);
+  return Flow::done;
+}
+
+/// The saved tensor is let go of: a replay is to bring it from this input of the call.
+void Rank::make_input_slot(std::uint32_t frame_index, const WrapperBegin& wrapper,
+                           std::int64_t call, std::size_t input, const Tensor& tensor,
+                           SavedSlot& slot) {
+  CheckpointFrame& frame = *frames_[frame_index];
   slot.where = SavedSlot::Where::input_slot;
-  slot.frame = call.frame;
+  slot.frame = frame_index;
   slot.index = static_cast<std::uint32_t>(frame.input_slots.size());
   InputSlot& made = frame.input_slots.emplace_back();
-  made.wrapper = call.wrapper;
-  made.call = call.number;
-  made.input = *from;
+  made.wrapper = &wrapper;
+  made.call = call;
+  made.input = input;
   made.value = tensor.value;
   made.element = element_of(tensor);
-  made.entered_version = call.inputs[*from].version;
   made.number = slot.number;
   ++frame.n_input_slots_alive;
-  call.slots.push_back(slot.index);
-  if (log_->is_on()) {
-    log_->excluded_pack(slot_name(slot), shown_as, call.wrapper->inputs[*from].path,
-                        shown(tensor, true));
-  }
-  return Flow::done;
+  if (!log_->is_on()) return;
+  log_->excluded_pack(slot_name(slot), shown_call(frame, wrapper, call),
+                      wrapper.inputs[input].path, shown(tensor, true));
 }
 
 bool Rank::wants_boundary(Walk& walk, std::size_t leaf, ValueId output) const {

@@ -189,6 +189,11 @@ std::vector<Dimension> dimensions_of_excluded_regions() {
          });
        },
        0.01},
+      {Feature::caught_errors,
+       [](const auto& made) {
+         return any<CatchBegin>(made, [](const CatchBegin&) { return true; });
+       },
+       0.05},
       {Feature::fresh_arguments,
        [](const auto& made) { return made.edit == Edit::none && writes_its_argument(made); },
        0.005}};
