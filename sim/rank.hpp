@@ -24,29 +24,16 @@
 #include "sim/frame.hpp"
 #include "sim/ledger.hpp"
 #include "sim/rank_fault.hpp"
+#include "sim/rank_report.hpp"
 #include "sim/tape.hpp"
 
 namespace remat {
-
-/// What a simulated run was stopped by.
-struct SimulatedError {
-  std::string code;  // of protocols.md §1.2
-  std::string type;  // the exception's, as a real system would name it
-  std::string message;
-  std::int64_t seq = 0;  // of its event in the trace
-};
 
 /// How a stretch of statements ended.
 enum class Flow : std::uint8_t {
   done,
   stopped,  // early stop: the replay needs no more
   failed    // an error was raised
-};
-
-/// What one phase added to a leaf's gradient.
-struct Contribution {
-  ValueId leaf{0};
-  Ring value;
 };
 
 struct RankOptions {
@@ -107,6 +94,8 @@ class Rank : private SlotOwner {
 
   const std::optional<SimulatedError>& error() const { return error_; }
   const std::vector<Contribution>& contributions() const { return contributions_; }
+  void forget_contributions() { contributions_.clear(); }
+  RankContents contents() const;
   const Ledger& ledger() const { return ledger_; }
   std::int64_t hook_calls() const { return hook_calls_; }
   /// The most that one replay added to what was alive when it began.

@@ -7,7 +7,9 @@ ExclusionRules ExcludeRederiveProtocol::exclusion_rules() const {
   ExclusionRules rules = ExcludeProtocol::exclusion_rules();
   rules.rederives = true;
   rules.drops_outputs = true;
-  if (has(ProtocolFault::boundaries_dropped)) rules.boundaries = Boundaries::none;
+  rules.repeats_boundaries = boundaries() == BoundaryPasses::both;
+  if (boundaries() == BoundaryPasses::none || has(ProtocolFault::boundaries_dropped))
+    rules.boundaries = Boundaries::none;
   if (has(ProtocolFault::first_boundary_only)) rules.boundaries = Boundaries::first_leaf;
   if (has(ProtocolFault::all_outputs_dropped)) rules.keeps_any_output = false;
   return rules;
