@@ -249,6 +249,7 @@ class Rank : private SlotOwner {
   bool wants_boundary(Walk& walk, std::size_t leaf, ValueId output) const;
   bool is_save_output(const CheckpointFrame& frame, const Tensor& tensor) const;
   void note_outputs(Walk& walk, const WrapperCall& call);
+  void carry_object(Walk& walk, std::int64_t from, std::int64_t to);
   ShownCall shown_call(const CheckpointFrame& frame, const WrapperBegin& wrapper,
                        std::int64_t call) const;
   std::string described(const CheckpointFrame& frame, const WrapperBegin& wrapper,
@@ -280,6 +281,7 @@ class Rank : private SlotOwner {
   /// `asked_by`: the key that other frames are asked under, where they know no better.
   Flow replay(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by);
   Flow replay_alive(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by);
+  std::string described(const CheckpointFrame& frame) const;
   ReplaySession& session_of(CheckpointFrame& frame, const ReplayKey& key) const;
   std::int64_t forward_packs(const CheckpointFrame& frame) const;
   Flow fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vector<Tensor>& inputs);
