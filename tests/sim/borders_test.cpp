@@ -92,6 +92,33 @@ TEST_CASE("SAVE to SAVE: plain code may not read what nobody keeps", "[sim][bord
         "0; set save_output or mark the consumer");
 }
 
+TEST_CASE("torch's checkpoint keeps less at the borders and runs more", "[sim][borders]") {
+  // Each border's time under torch, and under its own protocol: docs/boundaries.md has them.
+  const auto time_of = [](const ScenarioRun& run) { return run.result.end.ns; };
+  const ScenarioRun norm = run_file("border_recompute_to_save", {under("torch")});
+  CHECK(norm.result.resident_bytes == loss_bytes);
+  CHECK(norm.ops("rmsnorm", Phase::replay) == 1);
+  CHECK(norm.ops("matmul", Phase::replay) == 0);  // nothing is saved behind it
+  CHECK(time_of(run_file("border_recompute_to_save", {under("exclude")})) == 222'138);
+  CHECK(time_of(run_file("border_recompute_to_save")) == 238'918);
+
+  const ScenarioRun gemm = run_file("border_save_to_recompute", {under("torch")});
+  CHECK(gemm.result.resident_bytes == loss_bytes);
+  CHECK(gemm.ops("matmul", Phase::replay) == 1);
+  CHECK(time_of(gemm) == 308'038);
+  CHECK(time_of(run_file("border_save_to_recompute")) == 222'138);
+
+  for (const char* n : {"2", "3", "4"}) {
+    const ScenarioRun chain = run_file(std::string("border_save_to_save_") + n, {under("torch")});
+    CHECK(chain.result.resident_bytes == loss_bytes);
+    CHECK(chain.ops("rmsnorm", Phase::replay) == 1);
+  }
+  const ScenarioRun layers = run_file("rmsnorm_matmul_20_layers", {under("torch")});
+  CHECK(layers.result.resident_bytes == 19 * layer_bytes + loss_bytes);
+  CHECK(layers.result.at_peak.total == 1416 * (std::int64_t{1} << 20U) + loss_bytes);
+  CHECK(layers.ops("rmsnorm", Phase::replay) == 20);
+}
+
 TEST_CASE("20 layers of RMSNorm and GEMM keep 20 tensors of 64 MiB less", "[sim][borders]") {
   const BothRuns runs = both_of("rmsnorm_matmul_20_layers");
   CHECK(layer_bytes == 67'108'864);
