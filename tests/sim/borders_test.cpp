@@ -10,10 +10,14 @@ using namespace remat;
 
 namespace {
 
+/// Bytes of a bf16 tensor.
+constexpr std::int64_t bytes_of(std::int64_t rows, std::int64_t columns) {
+  return rows * columns * 2;
+}
 constexpr std::int64_t loss_bytes = 2;
-constexpr std::int64_t tensor_bytes = 4096 * 1024 * 2;  // of the border scenarios: 8 MiB
-constexpr std::int64_t weight_bytes = 1024 * 1024 * 2;
-constexpr std::int64_t layer_bytes = 16384 * 2048 * 2;  // of the 20 layers: 64 MiB
+constexpr std::int64_t tensor_bytes = bytes_of(4096, 1024);  // of the border scenarios: 8 MiB
+constexpr std::int64_t weight_bytes = bytes_of(1024, 1024);
+constexpr std::int64_t layer_bytes = bytes_of(16384, 2048);  // of the 20 layers: 64 MiB
 
 /// Both protocols' runs of a scenario, sound.
 struct BothRuns {
@@ -138,7 +142,7 @@ TEST_CASE("20 layers of RMSNorm and GEMM keep 20 tensors of 64 MiB less", "[sim]
   CHECK(runs.rederived.result.rederived_bytes == layer_bytes);
   // At the peak the last layer's backward runs: 19 inputs, h, the gradients of its output and of h,
   // and that of w.
-  const std::int64_t weight = 2048 * 2048 * 2;
+  const std::int64_t weight = bytes_of(2048, 2048);
   CHECK(runs.rederived.result.at_peak.total == 22 * layer_bytes + weight + loss_bytes);
   // Where h is kept no boundary starts the replay early: the last output is still there, and 20 h.
   CHECK(runs.kept.result.at_peak.total == 42 * layer_bytes + weight + loss_bytes);
@@ -147,14 +151,15 @@ TEST_CASE("20 layers of RMSNorm and GEMM keep 20 tensors of 64 MiB less", "[sim]
 TEST_CASE("the gain of rederivation is the bytes of the inputs that nobody else keeps (I-32)",
           "[sim][borders]") {
   const std::pair<std::string, std::int64_t> gains[] = {
-      {"verification_01_rmsnorm_gemm", 128 * 64 * 2},           // h
-      {"verification_02_bare_consumer", 128 * 64 * 2},          // h
-      {"verification_03_inner_tensors", 128 * 64 * 2},          // h, not its copy
-      {"verification_04_inputs_and_outputs", 4 * 64 * 32 * 2},  // q, k, v, m
-      {"verification_05_fallbacks", 64 * 32 * 2},               // h alone
-      {"verification_07_boundaries", 64 * 32 * 2},              // h, five times
-      {"verification_08_repeated_calls", 8 * 64 * 32 * 2},  // 2 calls, 2 frames, 2 micro-batches
-      {"verification_10_moe", 512 * 64 * 2},                // tokens
+      {"verification_01_rmsnorm_gemm", bytes_of(128, 64)},           // h
+      {"verification_02_bare_consumer", bytes_of(128, 64)},          // h
+      {"verification_03_inner_tensors", bytes_of(128, 64)},          // h, not its copy
+      {"verification_04_inputs_and_outputs", 4 * bytes_of(64, 32)},  // q, k, v, m
+      {"verification_05_fallbacks", bytes_of(64, 32)},               // h alone
+      {"verification_07_boundaries", bytes_of(64, 32)},              // h, five times
+      {"verification_08_repeated_calls",
+       8 * bytes_of(64, 32)},                      // 2 calls, 2 frames, 2 micro-batches
+      {"verification_10_moe", bytes_of(512, 64)},  // tokens
       {"border_recompute_to_save", tensor_bytes},
       {"border_save_to_recompute", 0},
       {"rmsnorm_matmul_20_layers", 20 * layer_bytes}};
