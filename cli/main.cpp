@@ -77,6 +77,7 @@ void add_simulate(CLI::App& app, Command& chosen) {
   simulate->add_option("SCENARIO", options->scenario, "a scenario file; - is standard input")
       ->required()
       ->type_name("");
+  simulate->add_option("--protocol", options->protocol, "run it under this one instead of its own");
   simulate->add_option("--trace", options->trace, "write the trace to this file")
       ->type_name("FILE");
   simulate->add_option("--events-max", options->events_max, "stop after so many phases")

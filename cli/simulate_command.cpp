@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "cli/console.hpp"
+#include "model/errors.hpp"
 #include "properties/expectation.hpp"
 #include "properties/invariants/checker.hpp"
+#include "schedules/registry.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario_writer.hpp"
 #include "sim/simulation.hpp"
 #include "traces/output_file.hpp"
 #include "traces/summary.hpp"
@@ -30,9 +33,20 @@ struct Outcome {
   std::string hash;
 };
 
+/// The scenario's own options go on, those of them that the other protocol knows.
+void run_under(const std::string& protocol, Scenario& scenario) {
+  if (make_protocol(protocol, {}) == nullptr) {
+    throw InputError(fmt::format("--protocol: unknown protocol '{}'; expected one of {}", protocol,
+                                 known_protocols()));
+  }
+  scenario.protocol = protocol;
+  scenario.config_json = config_json(protocol_json(scenario), scenario.rank.seed);
+}
+
 Outcome outcome_of(const SimulateOptions& options) {
   Outcome outcome;
   outcome.scenario = read_scenario(options.scenario);
+  if (!options.protocol.empty()) run_under(options.protocol, outcome.scenario);
   Trace trace;
   Simulation simulation = simulation_of(outcome.scenario);
   simulation.events_max = options.events_max;
@@ -70,6 +84,15 @@ std::map<std::string, Counts> ops_of(const TraceSummary& summary) {
   return ops;
 }
 
+Json classes_json(const BytesByClass& bytes) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < owner_class_count; ++i) {
+    if (bytes.by_class[i] != 0)
+      json[std::string(name_of(static_cast<OwnerClass>(i)))] = bytes.by_class[i];
+  }
+  return json;
+}
+
 std::string simulation_json(const Outcome& outcome) {
   const SimulationResult& result = outcome.result;
   Json json = {{"version", 1}};
@@ -85,11 +108,9 @@ std::string simulation_json(const Outcome& outcome) {
   json["resident_bytes"] = result.resident_bytes;
   json["resident_by_microbatch"] = result.resident_by_forward;
   json["replay_peak_bytes"] = result.replay_peak_bytes;
-  json["by_class"] = Json::object();
-  for (std::size_t i = 0; i < owner_class_count; ++i) {
-    const std::int64_t bytes = result.at_peak.by_class[i];
-    if (bytes != 0) json["by_class"][std::string(name_of(static_cast<OwnerClass>(i)))] = bytes;
-  }
+  json["by_class"] = classes_json(result.at_peak);
+  json["resident_by_class"] = classes_json(result.resident);
+  json["rederived_bytes"] = result.rederived_bytes;
   json["ops"] = ops_of(outcome.summary);
   json["hook_calls"] = result.hook_calls;
   json["units"] = Json::array();
@@ -153,6 +174,7 @@ std::string simulation_text(const SimulateOptions& options, const Outcome& outco
   row("peak", bytes_text(result.at_peak.total));
   row("resident after forward", bytes_text(result.resident_bytes));
   row("added by a replay", bytes_text(result.replay_peak_bytes));
+  if (result.rederived_bytes > 0) row("in slots at once", bytes_text(result.rederived_bytes));
   row("ops", fmt::format("{} forward, {} in replays, {} backward", total(ops.at("forward")),
                          total(ops.at("replay")), total(ops.at("backward"))));
   row("gradients", !result.gradients_match ? painted("not compared", Colour::yellow, colours)
@@ -160,6 +182,11 @@ std::string simulation_text(const SimulateOptions& options, const Outcome& outco
                        ? painted("equal the plain run's", Colour::green, colours)
                        : painted("DIFFER from the plain run's", Colour::red, colours));
   row("trace hash", outcome.hash);
+  for (std::size_t i = 0; i < owner_class_count; ++i) {
+    const std::int64_t bytes = result.resident.by_class[i];
+    if (bytes != 0)
+      row(fmt::format("resident, {}", name_of(static_cast<OwnerClass>(i))), bytes_text(bytes));
+  }
   for (std::size_t i = 0; i < owner_class_count; ++i) {
     const std::int64_t bytes = result.at_peak.by_class[i];
     if (bytes != 0)
@@ -188,7 +215,8 @@ std::string simulation_text(const SimulateOptions& options, const Outcome& outco
                         painted("out of memory", Colour::red, colours),
                         bytes_text(outcome.scenario.memory_bytes));
   }
-  text += fmt::format("Again: rematsim simulate {} (seed {})\n", options.scenario,
+  text += fmt::format("Again: rematsim simulate {}{} (seed {})\n", options.scenario,
+                      options.protocol.empty() ? "" : " --protocol " + options.protocol,
                       outcome.scenario.rank.seed);
   return text;
 }

@@ -9,7 +9,8 @@ namespace remat {
 
 struct SimulateOptions {
   std::string scenario;
-  std::string trace;  // where the trace goes; empty: nowhere
+  std::string protocol;  // instead of the scenario's own; empty: that one
+  std::string trace;     // where the trace goes; empty: nowhere
   std::string output = "-";
   bool json = false;
   std::uint64_t events_max = UINT64_MAX;

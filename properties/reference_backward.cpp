@@ -328,8 +328,8 @@ void ReferenceForward::find_replays(std::size_t begin, std::size_t end, std::siz
   }
 }
 
-/// What the nodes that the root leads to have saved, the frames that still have a holder, and the
-/// root itself.
+/// What the nodes that the root leads to have saved, the frames that still have a holder or a slot
+/// of an excluded region, and the root itself.
 void ReferenceForward::find_resident() {
   std::vector<bool> kept(program_->buffers.size(), false);
   const auto keep = [&](ValueId id) { kept[program_->values[id].buffer.index()] = true; };
@@ -346,8 +346,13 @@ void ReferenceForward::find_resident() {
       keep_all(region(node.statement).inputs);
       keep_all(region(node.statement).captured);
     } else if (node.frame == no_frame) {
-      for (std::size_t i = 0; i < op->saves.size(); ++i)
-        if (!wrappers_.is_slot(node.statement, i)) keep(op->saves[i].value);
+      for (std::size_t i = 0; i < op->saves.size(); ++i) {
+        if (wrappers_.is_slot(node.statement, i)) {
+          frames.insert(node.excluded_in);
+        } else {
+          keep(op->saves[i].value);
+        }
+      }
     } else if (node.has_saves) {
       frames.insert(node.frame);
     }

@@ -10,6 +10,7 @@ ReferenceRules reference_rules(const Scenario& scenario) {
   if (scenario.protocol == "torch" || scenario.protocol == "torch-sac")
     rules.regions = ReferenceRules::Regions::holders;
   rules.rederives = scenario.protocol == "exclude-rederive";
+  rules.has_boundaries = scenario.options.boundaries != BoundaryPasses::none;
   rules.excludes = rules.rederives || scenario.protocol == "exclude";
   if (rules.excludes) rules.regions = ReferenceRules::Regions::holders;
   if (scenario.protocol == "torch-reentrant") rules.regions = ReferenceRules::Regions::reentrant;

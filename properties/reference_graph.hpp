@@ -18,6 +18,7 @@ struct ReferenceRules {
   enum class Regions : std::uint8_t { plain, holders, reentrant } regions = Regions::plain;
   bool excludes = false;   // P3 to P6: a replay leaves excluded regions out
   bool rederives = false;  // P4: and makes their saved inputs again
+  bool has_boundaries = true;
   bool selective = false;  // P10: ops that the policy keeps are served to a replay
   bool early_stop = true;
   std::int64_t keep_every = 0;

@@ -123,8 +123,8 @@ class WrapperWalk {
     call_ = nullptr;
     for (const ValueId output : wrapper.outputs) {
       made.leaves.push_back({output});
-      made.has_boundary.push_back(made.n_slots > 0 && requires_grad(output) &&
-                                  has_node_.count(output.index()) != 0);
+      made.has_boundary.push_back(rules_->has_boundaries && made.n_slots > 0 &&
+                                  requires_grad(output) && has_node_.count(output.index()) != 0);
       save_values_.insert(output.index());
       const BufferId buffer = value(output).buffer;
       const auto lies_there = [&](const WrapperBegin::Input& input) {

@@ -102,6 +102,7 @@ struct ExclusionRules {
   bool keeps_graph_of_outputs = false;  // a kept output holds on to its node
   bool fills_by_input = false;  // a call's slots in the order of its arguments, not of its saves
   Boundaries boundaries = Boundaries::requiring_grad;
+  bool repeats_boundaries = true;  // in a replay, on what it is served
 };
 
 /// A tensor that an excluded region saves, held against one of its arguments as it came in.

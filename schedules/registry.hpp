@@ -18,6 +18,13 @@ enum class Compat : std::uint8_t {
   public_code  // what the published exclusion wrapper does (observed-hyperparallel.md)
 };
 
+/// Where what excluded regions return passes a recompute boundary.
+enum class BoundaryPasses : std::uint8_t {
+  both,     // in forward and again in a replay, as the protocol wants
+  forward,  // not in a replay
+  none
+};
+
 struct ProtocolOptions {
   bool early_stop = true;
   Compat compat = Compat::strict;
@@ -29,6 +36,8 @@ struct ProtocolOptions {
   bool ambient_hooks = false;
   /// torch-sac: of the calls of an op that its policy keeps, only every n-th is kept; 0: all.
   std::int64_t keep_every = 0;
+  /// exclude-rederive: all but `both` is wrong, to show what boundaries are for.
+  BoundaryPasses boundaries = BoundaryPasses::both;
   ProtocolFault fault = ProtocolFault::none;
 };
 

@@ -99,7 +99,6 @@ struct CheckpointFrame {
   std::int64_t number = 0;
   std::size_t forward = 0;  // which one of the program
   std::size_t begin = 0;    // the region's statement
-  std::optional<std::int64_t> microbatch;
   std::optional<std::int64_t> invocation;
   bool early_stop = true;
   bool forward_done = false;

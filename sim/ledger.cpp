@@ -74,6 +74,7 @@ void Ledger::recount(Row& row) {
   if (row.is_outside) return;
   if (before != unowned) live_.by_class[before] -= row.bytes;
   live_.by_class[now] += row.bytes;
+  most_[now] = std::max(most_[now], live_.by_class[now]);
   note_peak();
 }
 

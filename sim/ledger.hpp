@@ -66,6 +66,10 @@ class Ledger {
 
   const BytesByClass& live() const { return live_; }
   const BytesByClass& at_peak() const { return at_peak_; }
+  /// The most that was ever counted for the class.
+  std::int64_t most_of(OwnerClass owner) const { return most_[static_cast<std::size_t>(owner)]; }
+  std::size_t n_alive() const { return n_places() - free_rows_.size(); }
+  std::size_t n_places() const { return rows_.size(); }
   /// The largest total since the last call of `begin_peak`.
   std::int64_t recent_peak() const { return recent_peak_; }
   void begin_peak() { recent_peak_ = live_.total; }
@@ -93,6 +97,7 @@ class Ledger {
   std::int64_t next_number_ = 0;
   BytesByClass live_;
   BytesByClass at_peak_;
+  std::array<std::int64_t, owner_class_count> most_{};
   std::int64_t recent_peak_ = 0;
 };
 

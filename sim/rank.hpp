@@ -26,30 +26,17 @@
 #include "sim/ledger.hpp"
 #include "sim/planted_state.hpp"
 #include "sim/rank_fault.hpp"
+#include "sim/rank_report.hpp"
 #include "sim/tape.hpp"
 #include "sim/walk.hpp"
 
 namespace remat {
-
-/// What a simulated run was stopped by.
-struct SimulatedError {
-  std::string code;  // of protocols.md §1.2
-  std::string type;  // the exception's, as a real system would name it
-  std::string message;
-  std::int64_t seq = 0;  // of its event in the trace
-};
 
 /// How a stretch of statements ended.
 enum class Flow : std::uint8_t {
   done,
   stopped,  // early stop: the replay needs no more
   failed    // an error was raised
-};
-
-/// What one phase added to a leaf's gradient.
-struct Contribution {
-  ValueId leaf{0};
-  Ring value;
 };
 
 struct RankOptions {
@@ -110,6 +97,8 @@ class Rank : private SlotOwner {
 
   const std::optional<SimulatedError>& error() const { return error_; }
   const std::vector<Contribution>& contributions() const { return contributions_; }
+  void forget_contributions() { contributions_.clear(); }
+  RankContents contents() const;
   const Ledger& ledger() const { return ledger_; }
   std::int64_t hook_calls() const { return hook_calls_; }
   /// The most that one replay added to what was alive when it began.
@@ -242,6 +231,7 @@ class Rank : private SlotOwner {
   bool wants_boundary(Walk& walk, std::size_t leaf, ValueId output) const;
   bool is_save_output(const CheckpointFrame& frame, const Tensor& tensor) const;
   void note_outputs(Walk& walk, const WrapperCall& call);
+  void carry_object(Walk& walk, std::int64_t from, std::int64_t to);
   ShownCall shown_call(const CheckpointFrame& frame, const WrapperBegin& wrapper,
                        std::int64_t call) const;
   std::string described(const CheckpointFrame& frame, const WrapperBegin& wrapper,
@@ -282,6 +272,7 @@ class Rank : private SlotOwner {
   /// `asked_by`: the key that other frames are asked under, where they know no better.
   Flow replay(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by);
   Flow replay_alive(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by);
+  std::string described(const CheckpointFrame& frame) const;
   ReplaySession& session_of(CheckpointFrame& frame, const ReplayKey& key) const;
   std::int64_t forward_packs(const CheckpointFrame& frame) const;
   Flow fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vector<Tensor>& inputs);

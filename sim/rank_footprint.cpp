@@ -59,4 +59,19 @@ void Rank::add_graph(const Graph& graph, Footprint& footprint) const {
   }
 }
 
+RankContents Rank::contents() const {
+  RankContents contents{.storages = ledger_.n_alive(),
+                        .nodes = tape_.n_alive(),
+                        .frames = frames_.size() - free_frames_.size(),
+                        .tables = ledger_.n_places() + tape_.n_places() + frames_.size()};
+  for (const std::unique_ptr<CheckpointFrame>& frame : frames_) {
+    if (frame == nullptr) continue;
+    contents.holders += frame->n_alive;
+    contents.input_slots += frame->n_input_slots_alive;
+    for (const auto& [name, calls] : frame->wrappers)
+      contents.entries += calls.entries.size();
+  }
+  return contents;
+}
+
 }  // namespace remat

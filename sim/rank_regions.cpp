@@ -231,7 +231,7 @@ Flow Rank::refill(Walk& walk, Tensor tensor, SavedSlot& slot) {
   if (decision == PackDecision::too_many) {
     return fail("E-MORE", checkpoint_error(frame),
                 fmt::format("{}: the replay saves more than the {} tensors of forward",
-                            region_of(frame.forward, frame.begin).name, frame.holders.size()));
+                            described(frame), frame.holders.size()));
   }
   const auto index = static_cast<std::size_t>(state.index);
   const Holder& holder = frame.holders[index];

@@ -48,8 +48,7 @@ Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& asked_by, Tensor& ten
   const auto refuse = [&](std::string_view code, std::string what) {
     log_->unpack_error(name, frame.number, key, code, checkpoint_error(frame));
     return fail(code, checkpoint_error(frame),
-                fmt::format("slot {} of {}: {}", slot_name(slot),
-                            region_of(frame.forward, frame.begin).name, what));
+                fmt::format("slot {} of {}: {}", slot_name(slot), described(frame), what));
   };
   for (;;) {
     const ReplaySession& session = session_of(frame, key);
@@ -107,6 +106,12 @@ Flow Rank::replay_alive(std::uint32_t index, const ReplayKey& key, const ReplayK
   return judge_replay(frame, session);
 }
 
+/// A call of a checkpointed region, for a message.
+std::string Rank::described(const CheckpointFrame& frame) const {
+  return fmt::format("{}#{} (micro-batch {})", region_of(frame.forward, frame.begin).name,
+                     frame.invocation.value_or(0), microbatch_.value_or(0));
+}
+
 ReplaySession& Rank::session_of(CheckpointFrame& frame, const ReplayKey& key) const {
   return frame.session(frame_rules_.replays_each_session ? key : ReplayKey{});
 }
@@ -138,8 +143,8 @@ Flow Rank::check_captured(const CheckpointFrame& frame, const RegionBegin& regio
   if (!protocol_->checks_version_of(KeptThing::captured)) return Flow::done;
   const auto written = [&](ValueId value) {
     return fail("E-MUTATED", "builtins.RuntimeError",
-                fmt::format("{}: '{}' was written between its forward and its replay", region.name,
-                            value_of(value).name));
+                fmt::format("{}: '{}' was written between its forward and its replay",
+                            described(frame), value_of(value).name));
   };
   for (std::size_t i = 0; i < frame.captured.size(); ++i) {
     if (ledger_.version(frame.captured[i].hold.storage()) != frame.captured_versions[i])
@@ -228,7 +233,7 @@ Flow Rank::judge_replay(CheckpointFrame& frame, const ReplaySession& session) {
                       .surplus_passed = session.surplus_passed};
   const ReplayFault fault = protocol_->replay_ended(end);
   log_->determinism_check(frame.number, fault == ReplayFault::none, end.n_forward, end.n_replay);
-  const std::string& name = region_of(frame.forward, frame.begin).name;
+  const std::string name = fault == ReplayFault::none ? std::string() : described(frame);
   switch (fault) {
     case ReplayFault::none:
       return Flow::done;

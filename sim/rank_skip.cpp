@@ -236,6 +236,7 @@ void Rank::leave_unwritten(Walk& walk, const WrapperBegin& wrapper) {
 Flow Rank::repeat_boundaries(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
                              std::int64_t call, std::int64_t& n_boundaries) {
   const CheckpointFrame& frame = *frames_[walk.frame];
+  if (!exclusion_rules_.repeats_boundaries) return Flow::done;
   const bool stands_in = !keeps_outputs(wrapper);
   for (std::size_t leaf = 0; leaf < entry.has_boundary.size(); ++leaf) {
     if (!entry.has_boundary[leaf]) continue;

@@ -217,6 +217,7 @@ Flow Rank::run_kernel(Walk& walk, const OpStatement& op, Tensors& outputs) {
     Tensor output = make_output(walk, op, op.outputs[j], outputs, is_new);
     if (op.writes && j == 0) {
       write_in_place(op, output, values[0]);
+      carry_object(walk, tensor_of(walk, *op.writes, walk.owner).id, output.id);
     } else if (is_new) {
       ledger_.set_element(output.hold.storage(),
                           values[j] * inverse(value_of(output.value).constant));

@@ -57,9 +57,7 @@ Flow Rank::run_wrapper(Walk& walk, std::size_t at, const WrapperBegin& wrapper) 
 
 std::string Rank::described(const CheckpointFrame& frame, const WrapperBegin& wrapper,
                             std::int64_t call) const {
-  return fmt::format("wrapper {}#{} in {}#{} (micro-batch {})", wrapper.name, call,
-                     region_of(frame.forward, frame.begin).name, frame.invocation.value_or(0),
-                     microbatch_.value_or(0));
+  return fmt::format("wrapper {}#{} in {}", wrapper.name, call, described(frame));
 }
 
 ShownCall Rank::shown_call(const CheckpointFrame& frame, const WrapperBegin& wrapper,
@@ -369,6 +367,18 @@ void Rank::note_outputs(Walk& walk, const WrapperCall& call) {
       frame.save_storages.insert(storage);
     if (!keeps_outputs(*call.wrapper)) frame.unkept[tensor.id] = {call.wrapper, call.number, leaf};
   }
+}
+
+/// A write in place hands back the tensor object that it wrote, under whatever identity the new
+/// value goes: who knows tensors by the object takes it for the old one.
+void Rank::carry_object(Walk& walk, std::int64_t from, std::int64_t to) {
+  if (walk.wrapper != nullptr) {
+    for (WrapperCall::Input& input : walk.wrapper->inputs)
+      if (input.object == from) input.object = to;
+  }
+  if (walk.packs != Packs::holders && walk.packs != Packs::excluded) return;
+  CheckpointFrame& frame = *frames_[walk.frame];
+  if (frame.save_objects.contains(from)) frame.save_objects.insert(to);
 }
 
 /// The value is an output that nobody keeps, or stands for one: only another excluded region may

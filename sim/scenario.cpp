@@ -22,9 +22,17 @@ constexpr std::int64_t steps_max = 1'000'000;
 constexpr std::int64_t microbatches_max = 100'000;
 constexpr std::int64_t actions_max = 10'000'000;  // of all steps
 
+BoundaryPasses boundaries_of(const JsonPlace& place) {
+  const std::string name = place.text();
+  if (name == "both") return BoundaryPasses::both;
+  if (name == "forward") return BoundaryPasses::forward;
+  if (name == "none") return BoundaryPasses::none;
+  place.fail("unknown boundaries '" + name + "'; expected both, forward or none");
+}
+
 void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& reading) {
   place.allow_only({"name", "early_stop", "compat", "determinism_check", "preserve_rng",
-                    "allow_cache_entry_mutation", "ambient_hooks", "dw_tasks", "keep",
+                    "allow_cache_entry_mutation", "ambient_hooks", "boundaries", "dw_tasks", "keep",
                     "keep_every"});
   scenario.protocol = place.at("name").text();
   if (make_protocol(scenario.protocol, {}) == nullptr) {
@@ -49,6 +57,7 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
                                         : Compat::strict;
     scenario.rank.dw_counts_once = options.compat == Compat::strict;
   }
+  if (const auto passes = place.find("boundaries")) options.boundaries = boundaries_of(*passes);
   if (const auto tasks = place.find("dw_tasks")) {
     const std::string name = tasks->text();
     if (name != "one" && name != "per_group")

@@ -48,10 +48,7 @@ class Loop : private EventHandler {
 
   SimulationResult run() {
     rank_.set_up();
-    ByOrder chooser;
-    Engine engine(*this, chooser);
-    if (!simulation_->order->empty()) engine.schedule(log_.now(), rank_number, main_stream, 0);
-    const RunOutcome outcome = engine.run(simulation_->events_max);
+    const RunOutcome outcome = run_order();
     SimulationResult& result = result_;
     result.was_cut_short = outcome == RunOutcome::events_max_reached;
     result.error = rank_.error();
@@ -59,14 +56,33 @@ class Loop : private EventHandler {
     result.end = log_.now();
     result.at_peak = rank_.ledger().at_peak();
     result.replay_peak_bytes = rank_.replay_peak_bytes();
+    result.rederived_bytes = rank_.ledger().most_of(OwnerClass::slot);
     result.hook_calls = rank_.hook_calls();
     result.contributions = rank_.contributions();
     return std::move(result_);
   }
 
+  std::optional<SimulatedError> repeat(std::int64_t times, const AfterPhase& after_phase) {
+    after_phase_ = &after_phase;
+    rank_.set_up();
+    for (std::int64_t n = 0; n < times && !rank_.error(); ++n) {
+      run_order();
+      rank_.forget_contributions();
+      result_ = {};
+    }
+    return rank_.error();
+  }
+
  private:
   static constexpr std::uint32_t rank_number = 0;
   static constexpr std::uint32_t main_stream = 0;
+
+  RunOutcome run_order() {
+    ByOrder chooser;
+    Engine engine(*this, chooser);
+    if (!simulation_->order->empty()) engine.schedule(log_.now(), rank_number, main_stream, 0);
+    return engine.run(simulation_->events_max);
+  }
 
   void handle(Engine& engine, const Event& event) override {
     const PhaseOrder& order = *simulation_->order;
@@ -75,6 +91,7 @@ class Loop : private EventHandler {
     REMAT_INVARIANT(flow != Flow::stopped);
     if (flow != Flow::done) return;  // an error: nothing comes after it
     if (is_last_use_[at]) rank_.drop_graph(order[at].microbatch);
+    if (after_phase_ != nullptr) (*after_phase_)(rank_, order[at]);
     if (at + 1 < order.size()) engine.schedule(log_.now(), rank_number, main_stream, at + 1);
   }
 
@@ -94,7 +111,8 @@ class Loop : private EventHandler {
         return Flow::done;
       case PhaseStep::Kind::forward: {
         const Flow flow = rank_.run_forward(step.forward, step.microbatch);
-        result.resident_bytes = rank_.ledger().live().total;
+        result.resident = rank_.ledger().live();
+        result.resident_bytes = result.resident.total;
         result.resident_by_forward.push_back(result.resident_bytes);
         return flow;
       }
@@ -128,6 +146,7 @@ class Loop : private EventHandler {
   Rank rank_;
   SimulationResult result_;
   std::int64_t step_ = 0;
+  const AfterPhase* after_phase_ = nullptr;
 };
 
 using GradientsByLeaf = std::map<std::string, std::vector<std::uint64_t>>;
@@ -233,6 +252,13 @@ SimulationResult simulate(const Simulation& simulation, Trace& trace) {
                              by_leaf(*simulation.program, reference.contributions);
   }
   return result;
+}
+
+std::optional<SimulatedError> run_over_and_over(const Simulation& simulation, std::int64_t times,
+                                                const AfterPhase& after_phase) {
+  const auto protocol = make_protocol(simulation.protocol, simulation.options);
+  REMAT_INVARIANT(protocol != nullptr);
+  return Loop(simulation, *protocol, nullptr).repeat(times, after_phase);
 }
 
 Simulation simulation_of(const Scenario& scenario) {

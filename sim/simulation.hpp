@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,8 +38,11 @@ struct SimulationResult {
   BytesByClass at_peak;
   /// Alive at the end of the last forward phase.
   std::int64_t resident_bytes = 0;
+  BytesByClass resident;                          // the same, by owner
   std::vector<std::int64_t> resident_by_forward;  // at the end of each forward phase
   std::int64_t replay_peak_bytes = 0;
+  /// The most that replays brought to excluded regions' slots and that lay there at one time.
+  std::int64_t rederived_bytes = 0;
   std::int64_t hook_calls = 0;
   std::vector<Contribution> contributions;  // gradients in the order in which they reached leaves
   std::vector<std::size_t> contributions_by_step;  // how many there were at the end of each step
@@ -49,6 +53,14 @@ struct SimulationResult {
 /// Runs it, and first the same program under no protocol, whose gradients are the reference. The
 /// trace gets the reference in its header's `expect`.
 SimulationResult simulate(const Simulation& simulation, Trace& trace);
+
+using AfterPhase = std::function<void(const Rank& rank, const PhaseStep& phase)>;
+
+/// Runs the order so many times over, one after the other, and keeps nothing of what is over: no
+/// trace, no gradients. After each phase the caller may look at the rank. Returns what it was
+/// stopped by.
+std::optional<SimulatedError> run_over_and_over(const Simulation& simulation, std::int64_t times,
+                                                const AfterPhase& after_phase);
 
 /// What a scenario asks to be run. The scenario must outlive it.
 Simulation simulation_of(const Scenario& scenario);

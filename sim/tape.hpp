@@ -112,6 +112,8 @@ class Tape {
         visit(slot);
     }
   }
+  std::size_t n_alive() const { return n_places() - free_.size(); }
+  std::size_t n_places() const { return nodes_.size(); }
   Node& operator[](std::uint32_t node) { return nodes_[node]; }
   const Node& operator[](std::uint32_t node) const { return nodes_[node]; }
 

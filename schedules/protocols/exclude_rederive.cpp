@@ -7,7 +7,9 @@ ExclusionRules ExcludeRederiveProtocol::exclusion_rules() const {
   ExclusionRules rules = ExcludeProtocol::exclusion_rules();
   rules.rederives = true;
   rules.drops_outputs = true;
-  if (has(ProtocolFault::boundaries_dropped)) rules.boundaries = Boundaries::none;
+  rules.repeats_boundaries = boundaries() == BoundaryPasses::both;
+  if (boundaries() == BoundaryPasses::none || has(ProtocolFault::boundaries_dropped))
+    rules.boundaries = Boundaries::none;
   if (has(ProtocolFault::boundaries_on_all_leaves)) rules.boundaries = Boundaries::all_leaves;
   if (has(ProtocolFault::first_boundary_only)) rules.boundaries = Boundaries::first_leaf;
   // What a fault lets in is for the invariants to see, not for this guard to stop.

@@ -34,6 +34,7 @@ class TorchProtocol : public Protocol {
  protected:
   const ProtocolOptions& options() const { return options_; }
   bool is_strict() const { return options_.compat == Compat::strict; }
+  BoundaryPasses boundaries() const { return options_.boundaries; }
   bool has(ProtocolFault fault) const { return options_.fault == fault; }
 
  private:

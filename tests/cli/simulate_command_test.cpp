@@ -63,6 +63,33 @@ TEST_CASE("simulate prints time, bytes and counts, and how to run it again", "[c
   CHECK(run.out.find("\x1b[") == std::string::npos);
 }
 
+TEST_CASE("simulate --protocol runs a scenario under another protocol", "[cli]") {
+  const std::string border = "sim/scenarios/border_recompute_to_save.json";
+  const ProgramRun own = rematsim({"simulate", border, "--json"});
+  const ProgramRun other = rematsim({"simulate", border, "--json", "--protocol", "exclude"});
+  CHECK(own.exit_code == 0);
+  CHECK(other.exit_code == 0);
+  // h of 4096 x 1024 in bf16 is rederived, or kept; y is kept.
+  const std::int64_t bytes = 8'388'608;
+  const Json rederived = Json::parse(own.out);
+  CHECK(rederived["rederived_bytes"] == bytes);
+  CHECK(rederived["resident_by_class"] == Json({{"EXCL_OUTPUT", bytes}, {"FORWARD_TMP", 2}}));
+  const Json kept = Json::parse(other.out);
+  CHECK(kept["rederived_bytes"] == 0);
+  CHECK(kept["resident_by_class"] ==
+        Json({{"EXCL_SAVED", bytes}, {"EXCL_OUTPUT", bytes}, {"FORWARD_TMP", 2}}));
+
+  const ProgramRun text = rematsim({"simulate", border, "--protocol", "exclude"});
+  CHECK(text.out.find("Again: rematsim simulate " + border + " --protocol exclude (seed 0)") !=
+        std::string::npos);
+  CHECK(text.out.find("  resident, EXCL_SAVED") != std::string::npos);
+  const ProgramRun unknown = rematsim({"simulate", border, "--protocol", "remat"});
+  CHECK(unknown.exit_code == 2);
+  CHECK(unknown.err ==
+        "error: --protocol: unknown protocol 'remat'; expected one of none, torch, "
+        "torch-reentrant, torch-sac, exclude, exclude-rederive\n");
+}
+
 TEST_CASE("simulate --json prints one object with the promised keys and nothing else", "[cli]") {
   const ProgramRun run = rematsim({"simulate", two_blocks, "--json"});
   CHECK(run.exit_code == 0);
@@ -71,8 +98,8 @@ TEST_CASE("simulate --json prints one object with the promised keys and nothing 
   const Json result = Json::parse(run.out);
   for (const char* key :
        {"error", "makespan_ns", "peak_bytes", "resident_bytes", "resident_by_microbatch",
-        "replay_peak_bytes", "by_class", "ops", "hook_calls", "units", "ranks", "violations",
-        "gradients_match", "trace_hash", "seed"}) {
+        "replay_peak_bytes", "by_class", "resident_by_class", "rederived_bytes", "ops",
+        "hook_calls", "units", "ranks", "violations", "gradients_match", "trace_hash", "seed"}) {
     CAPTURE(key);
     CHECK(result.contains(key));
   }

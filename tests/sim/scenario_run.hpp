@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "properties/expectation.hpp"
@@ -54,9 +55,9 @@ struct ScenarioRun {
   }
 };
 
-inline ScenarioRun run_text(const std::string& text) {
+inline ScenarioRun run_scenario(Scenario scenario) {
   ScenarioRun run;
-  run.scenario = std::make_unique<Scenario>(parse_scenario("test.json", text));
+  run.scenario = std::make_unique<Scenario>(std::move(scenario));
   Simulation simulation = simulation_of(*run.scenario);
   simulation.expectation = expectation_of(*run.scenario);
   run.result = simulate(simulation, run.trace);
@@ -66,6 +67,10 @@ inline ScenarioRun run_text(const std::string& text) {
   run.verdict = checker.finish();
   run.events = comparable_events(run.trace);
   return run;
+}
+
+inline ScenarioRun run_text(const std::string& text) {
+  return run_scenario(parse_scenario("test.json", text));
 }
 
 /// A stage over an input `x` [4, 8] that requires grad and parameters `w0` … `w7` [8, 8], `b0` …

@@ -49,16 +49,22 @@ TEST_CASE("a protocol is a known one with options of its own", "[sim]") {
        "/protocol/name)"},
       {R"("protocol": {"name": "torch", "early": true})",
        "3: unknown key 'early'; expected one of name, early_stop, compat, determinism_check, "
-       "preserve_rng, allow_cache_entry_mutation, ambient_hooks, dw_tasks, keep, keep_every (at "
+       "preserve_rng, allow_cache_entry_mutation, ambient_hooks, boundaries, dw_tasks, keep, "
+       "keep_every (at "
        "/protocol/early)"},
       {R"("protocol": {"name": "torch", "fault": "refilled_kept"})",  // planted by mutants only
        "3: unknown key 'fault'; expected one of name, early_stop, compat, determinism_check, "
-       "preserve_rng, allow_cache_entry_mutation, ambient_hooks, dw_tasks, keep, keep_every (at "
+       "preserve_rng, allow_cache_entry_mutation, ambient_hooks, boundaries, dw_tasks, keep, "
+       "keep_every (at "
        "/protocol/fault)"},
       {R"("protocol": {"name": "torch", "early_stop": "on"})",
        "3: this is the text \"on\"; expected true or false (at /protocol/early_stop)"},
       {R"("protocol": {"name": "torch", "compat": "mindspore"})",
        "3: unknown compat 'mindspore'; expected strict, torch or public (at /protocol/compat)"},
+      {R"("protocol": {"name": "exclude-rederive", "boundaries": false})",
+       "3: this is false; expected a text (at /protocol/boundaries)"},
+      {R"("protocol": {"name": "exclude-rederive", "boundaries": "replay"})",
+       "3: unknown boundaries 'replay'; expected both, forward or none (at /protocol/boundaries)"},
       {R"("protocol": {"name": "torch", "dw_tasks": "many"})",
        "3: unknown dw_tasks 'many'; expected one or per_group (at /protocol/dw_tasks)"},
       {R"("protocol": {"name": "torch-sac", "keep": "mm"})",
