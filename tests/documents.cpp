@@ -100,9 +100,10 @@ class TableReview {
 
   bool review_short_names(const std::string& holders) {
     const std::vector<std::smatch> names = matches(holders, in_italics);
-    for (const std::smatch& name : names)
+    for (const std::smatch& name : names) {
       if (short_names_.count(name[1].str()) == 0)
-        complain("*" + name[1].str() + "* is not the short name of a test");
+        complain(name[0].str() + " is not the short name of a test");
+    }
     return !names.empty();
   }
 
@@ -235,8 +236,10 @@ std::vector<std::string> quotation_complaints(const SourceTree& tree) {
     if (!path.starts_with("docs/") || !path.ends_with(".md")) continue;
     for (const Quotation& quotation : quotations_of(text)) {
       const std::string complaint = complaint_about(tree, quotation);
-      if (!complaint.empty())
-        complaints.push_back(path + ":" + std::to_string(quotation.line) + ": " + complaint);
+      if (complaint.empty()) continue;
+      complaints.push_back(path);
+      complaints.back().append(":").append(std::to_string(quotation.line));
+      complaints.back().append(": ").append(complaint);
     }
   }
   return complaints;
