@@ -96,6 +96,11 @@ TEST_CASE("P4: what a replay cannot be trusted to make again is kept", "[sim]") 
        make_a + excluded("w", in_a, op("sin", {"a"}, {"h"})) + "," +
            excluded("v", R"("in":["h"])", op("sin", {"h"}, {"y"})),
        {"slot", "saved"}},
+      {"a view of what another excluded region of the call returned",
+       op("cos", {"x"}, {"h"}) + "," + excluded("w", R"("in":["h"])", op("sin", {"h"}, {"a"})) +
+           "," + view("view", R"("shape":[32],"stride":[1])") +
+           excluded("v", R"("in":["v"])", op("sin", {"v"}, {"y"})),
+       {"slot", "saved"}},
       {"a view that shows every element more than once",
        saves_view("expand", R"("shape":[3,4,8],"stride":[0,8,1])"),
        {"saved"}},
@@ -110,6 +115,23 @@ TEST_CASE("P4: what a replay cannot be trusted to make again is kept", "[sim]") 
            "," + op("add", {"a", "d"}, {"y"}),
        {"saved"}},
   });
+}
+
+TEST_CASE("P4: of what an excluded region returns, the leaves with a gradient pass a boundary",
+          "[sim]") {
+  const std::string body = op("sin", {"a"}, {"b"}) + "," + op("detach", {"b"}, {"m"});
+  const ScenarioRun run =
+      run_stage(checkpoint("r", make_a + excluded("w", R"("in":["a"],"out":["b","m"])", body) +
+                                    "," + op("mul", {"b", "m"}, {"y"})) +
+                    "," + loss_of("y"),
+                "exclude-rederive");
+  std::vector<std::int64_t> leaves;
+  for (std::size_t i = 0; i < run.trace.size(); ++i)
+    if (run.trace[i].kind() == Kind::boundary)
+      leaves.push_back(run.trace[i].integer(Field::leaf).value_or(-1));
+  CHECK(leaves == std::vector<std::int64_t>{0, 0});  // in forward, and in the replay
+  CHECK(run.result.gradients_match == true);
+  CHECK(run.broken().empty());
 }
 
 TEST_CASE("P4: what an excluded region of an earlier call returned is an input like any other",
