@@ -126,9 +126,10 @@ TEST_CASE("P4: of what an excluded region returns, the leaves with a gradient pa
                     "," + loss_of("y"),
                 "exclude-rederive");
   std::vector<std::int64_t> leaves;
-  for (std::size_t i = 0; i < run.trace.size(); ++i)
+  for (std::size_t i = 0; i < run.trace.size(); ++i) {
     if (run.trace[i].kind() == Kind::boundary)
       leaves.push_back(run.trace[i].integer(Field::leaf).value_or(-1));
+  }
   CHECK(leaves == std::vector<std::int64_t>{0, 0});  // in forward, and in the replay
   CHECK(run.result.gradients_match == true);
   CHECK(run.broken().empty());
