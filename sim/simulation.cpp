@@ -241,10 +241,14 @@ SimulationResult reference_of(const Simulation& simulation) {
 SimulationResult simulate(const Simulation& simulation, Trace& trace) {
   const auto protocol = make_protocol(simulation.protocol, simulation.options);
   REMAT_INVARIANT(protocol != nullptr);
+  return simulate(simulation, *protocol, trace);
+}
+
+SimulationResult simulate(const Simulation& simulation, const Protocol& protocol, Trace& trace) {
   const SimulationResult reference = reference_of(simulation);
   std::optional<GradientsByLeaf> gradients;
   if (!reference.error) gradients = of_every_step(*simulation.program, reference);
-  Loop loop(simulation, *protocol, &trace);
+  Loop loop(simulation, protocol, &trace);
   loop.begin(expect_json(simulation.expectation, gradients));
   SimulationResult result = loop.run();
   if (!reference.error && !result.error) {

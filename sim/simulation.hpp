@@ -53,6 +53,9 @@ struct SimulationResult {
 /// Runs it, and first the same program under no protocol, whose gradients are the reference. The
 /// trace gets the reference in its header's `expect`.
 SimulationResult simulate(const Simulation& simulation, Trace& trace);
+/// The same under a protocol that the caller made, whatever name the simulation has: one that the
+/// registry does not list.
+SimulationResult simulate(const Simulation& simulation, const Protocol& protocol, Trace& trace);
 
 using AfterPhase = std::function<void(const Rank& rank, const PhaseStep& phase)>;
 
