@@ -84,18 +84,18 @@ void find_captured(const Program& program, const Forward& forward, const Uses& u
   for (const ValueId input : region.inputs)
     seen.insert(input.index());
   for (const auto& [at, value] : uses.reads) {
-    if (at <= begin || at >= region.end) continue;
+    if (at <= begin || at >= region.end || seen.contains(value.index())) continue;
+    const std::size_t* made = uses.made.find(value.index());
+    const bool is_from_inside = made != nullptr && *made - 1 > begin;
     const bool is_param = program.buffers[program.values[value].buffer].role == BufferRole::param;
-    if (is_param && !seen.contains(value.index())) {
+    if (is_param && !is_from_inside) {
       // A wrapper that is given a parameter has not read it yet.
       const bool is_handed_on = std::holds_alternative<WrapperBegin>(forward.statements[at]);
       note_param(region, value, is_handed_on || uses.skipped_by[at] == begin + 1);
       continue;
     }
-    if (seen.contains(value.index())) continue;
     seen.insert(value.index());
-    const std::size_t* made = uses.made.find(value.index());
-    if (made == nullptr || *made - 1 <= begin) region.captured.push_back(value);
+    if (!is_from_inside) region.captured.push_back(value);
   }
 }
 

@@ -105,7 +105,7 @@ struct RegionBegin {
     bool in_excluded = false;  // in excluded regions' bodies alone: a replay leaves them out
   };
   std::vector<Param> params;
-  std::vector<ValueId> outputs;   // made in the body and read after it
+  std::vector<ValueId> outputs;  // made in the body and read after it
   std::size_t end = 0;
 };
 struct RegionEnd {
@@ -179,9 +179,9 @@ struct CatchBegin {
   std::size_t end = 0;
 };
 
-using Statement = std::variant<OpStatement, RegionBegin, RegionEnd, Release, SideEffect, Raise,
-                               BranchBegin, Bind, NoGradBegin, WrapperBegin, WrapperEnd,
-                               CatchBegin>;
+using Statement =
+    std::variant<OpStatement, RegionBegin, RegionEnd, Release, SideEffect, Raise, BranchBegin, Bind,
+                 NoGradBegin, WrapperBegin, WrapperEnd, CatchBegin>;
 
 /// The forward of one micro-batch.
 struct Forward {

@@ -79,8 +79,8 @@ void ProgramReader::read_view(const JsonPlace& statement) {
 void ProgramReader::check_view_dtype(const JsonPlace& dtype, const NewOp& op) const {
   const std::string& base = value(op.inputs[0]).layout.dtype;
   if (op.kind->name != "view_dtype" && dtype.text() != base) {
-    dtype.fail("a " + std::string(op.kind->name) + " of a tensor of " + base + " is one of " + base +
-               "; expected that, or view_dtype");
+    dtype.fail("a " + std::string(op.kind->name) + " of a tensor of " + base + " is one of " +
+               base + "; expected that, or view_dtype");
   }
   if (element_bytes(dtype.text()) != element_bytes(base)) {
     dtype.fail("an element of " + dtype.text() + " has other bytes than one of " + base +

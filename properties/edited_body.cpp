@@ -33,8 +33,9 @@ void BodyGenerator::write_edit() {
     case Edit::parameter_written:
       read_param_ = params_.front();
       if (excludes() && tape_->choose(2) == 1) {
-        write_small_wrapper({last, *read_param_}, true,
-                            [&] { return write_op("mul", {last, *read_param_}, 1, false); });
+        write_small_wrapper({last, *read_param_}, true, [&] {
+          return write_op("mul", {last, *read_param_}, 1, false);
+        });
       } else {
         write_op("mul", {last, *read_param_});
       }

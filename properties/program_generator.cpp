@@ -12,13 +12,12 @@ namespace remat {
 namespace {
 
 constexpr std::array<std::string_view, feature_count> feature_names = {
-    "views",    "in_place",     "containers",      "random",         "no_grad",
-    "nesting",  "fan_out",      "many_outputs",    "unused",         "side_effects",
-    "frozen",   "updates",      "whole_replays",   "microbatches",   "steps",
-    "retain",   "split",        "partial",         "dropped",        "groups",
-    "sharing",  "forward_only", "same_shapes",     "counted_policy", "odd_params",
-    "excluded", "chains",       "nested_arguments", "fresh_arguments",
-    "caught_errors"};
+    "views",    "in_place",     "containers",       "random",          "no_grad",
+    "nesting",  "fan_out",      "many_outputs",     "unused",          "side_effects",
+    "frozen",   "updates",      "whole_replays",    "microbatches",    "steps",
+    "retain",   "split",        "partial",          "dropped",         "groups",
+    "sharing",  "forward_only", "same_shapes",      "counted_policy",  "odd_params",
+    "excluded", "chains",       "nested_arguments", "fresh_arguments", "caught_errors"};
 
 constexpr std::array<std::string_view, 6> protocol_names = {
     "torch", "torch-sac", "torch-reentrant", "none", "exclude", "exclude-rederive"};

@@ -15,33 +15,33 @@ namespace remat {
 /// feature alone is not drowned by the others). Dimensions are those of protocols.md §6; a later
 /// dimension is a further row.
 enum class Feature : std::uint8_t {
-  views,            // D6
-  in_place,         // D7
-  containers,       // D8: tensors that reach a region past its arguments, or leave it in a dict
-  random,           // D19
-  no_grad,          // D6
-  nesting,          // D1
-  fan_out,          // D2
-  many_outputs,     // D9
-  unused,           // D9: outputs that nobody reads
-  side_effects,     // effects outside tensors, which a replay repeats
-  frozen,           // D20
-  updates,          // D20
-  whole_replays,    // D14: no early stop, for some regions
-  microbatches,     // D11
-  steps,            // D11
-  retain,           // D15: two backwards of one graph
-  split,            // D15: dx and dw apart
-  partial,          // D15: gradients of some leaves only
-  dropped,          // D15: a graph without a backward
-  groups,           // D15: a backward under an exec group
-  sharing,          // D10: a region called twice
-  forward_only,     // D24: ops that a replay leaves out, legally: nothing saves them
-  same_shapes,      // D22: outputs as large as the first input, so that one passes for another
-  counted_policy,   // D16: of an op's kept calls every second one only
-  odd_params,       // D6: parameters that are scalars or integers
-  excluded,         // D4: excluded regions
-  chains,           // D5: excluded regions that hand all they return to the next
+  views,             // D6
+  in_place,          // D7
+  containers,        // D8: tensors that reach a region past its arguments, or leave it in a dict
+  random,            // D19
+  no_grad,           // D6
+  nesting,           // D1
+  fan_out,           // D2
+  many_outputs,      // D9
+  unused,            // D9: outputs that nobody reads
+  side_effects,      // effects outside tensors, which a replay repeats
+  frozen,            // D20
+  updates,           // D20
+  whole_replays,     // D14: no early stop, for some regions
+  microbatches,      // D11
+  steps,             // D11
+  retain,            // D15: two backwards of one graph
+  split,             // D15: dx and dw apart
+  partial,           // D15: gradients of some leaves only
+  dropped,           // D15: a graph without a backward
+  groups,            // D15: a backward under an exec group
+  sharing,           // D10: a region called twice
+  forward_only,      // D24: ops that a replay leaves out, legally: nothing saves them
+  same_shapes,       // D22: outputs as large as the first input, so that one passes for another
+  counted_policy,    // D16: of an op's kept calls every second one only
+  odd_params,        // D6: parameters that are scalars or integers
+  excluded,          // D4: excluded regions
+  chains,            // D5: excluded regions that hand all they return to the next
   nested_arguments,  // D8: arguments of excluded regions in lists, dicts and by keyword
   fresh_arguments,   // D7: excluded regions are given tensors that are theirs alone, to be written
   caught_errors      // D23: code that raises, and a caller that catches it and goes on

@@ -246,8 +246,8 @@ Ring Rank::derivative(const Node& node, std::size_t output, std::size_t input,
 }
 
 std::optional<Gradient> Rank::input_gradient(const Node& node,
-                                                   std::span<const std::optional<Gradient>> outer,
-                                                   std::size_t input, const Tensors& saved) {
+                                             std::span<const std::optional<Gradient>> outer,
+                                             std::size_t input, const Tensors& saved) {
   Ring sum;
   const Gradient* only = nullptr;
   Few<std::int64_t> ids;
@@ -279,7 +279,7 @@ Gradient Rank::shared(const Gradient& gradient) const {
 }
 
 Gradient Rank::make_gradient(std::string_view maker, std::int64_t bytes, Ring value,
-                                   std::span<const std::int64_t> inputs) {
+                             std::span<const std::int64_t> inputs) {
   const std::uint32_t storage = ledger_.allocate(bytes, BufferRole::none, maker);
   Gradient gradient{Owned(ledger_, storage, OwnerClass::grad), next_tensor_++, value};
   log_->backward_op(maker, inputs, gradient.id, ledger_.number(storage), bytes);

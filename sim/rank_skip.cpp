@@ -207,6 +207,27 @@ Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& 
   return Flow::done;
 }
 
+/// The caller goes on after what its own code raised, without the variables that this was to let
+/// go of.
+Flow Rank::run_caught(Walk& walk, std::size_t at, const CatchBegin& caught) {
+  const Flow flow = run(walk, at + 1, caught.end);
+  if (flow != Flow::failed || error_->code != "E-USER") return flow;
+  error_.reset();
+  release_all(walk, at + 1, caught.end);
+  return Flow::done;
+}
+
+/// What code that did not run to its end would have let go of.
+void Rank::release_all(Walk& walk, std::size_t begin, std::size_t end) const {
+  const std::vector<Statement>& statements = program_->forwards[walk.forward].statements;
+  for (std::size_t at = begin; at < end; ++at) {
+    const auto* gone = std::get_if<Release>(&statements[at]);
+    if (gone == nullptr) continue;
+    for (const ValueId value : gone->values)
+      walk.variables.erase(value);
+  }
+}
+
 std::size_t Rank::body_of(const Walk& walk, const WrapperBegin& wrapper) const {
   const std::vector<Statement>& statements = program_->forwards[walk.forward].statements;
   return std::get<WrapperEnd>(statements[wrapper.end]).begin + 1;
@@ -276,7 +297,8 @@ Flow Rank::end_entries(CheckpointFrame& frame, Flow flow) {
   }
   for (auto& [name, calls] : frame.wrappers) {
     if (has(RankFault::entries_outlive_frames))
-      std::move(calls.entries.begin(), calls.entries.end(), std::back_inserter(planted_.leaked_entries));
+      std::move(calls.entries.begin(), calls.entries.end(),
+                std::back_inserter(planted_.leaked_entries));
     calls.entries.clear();
     calls.n_in_replay = 0;
   }

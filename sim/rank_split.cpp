@@ -53,7 +53,7 @@ Flow Rank::detach_root(Graph& graph) {
 /// The first of the groups that `shares` names, with all others of them taken into it; a new one
 /// where there is none.
 ParamGroup& Rank::merged_group(std::vector<ParamGroup>& groups,
-                                     const std::function<bool(const ParamGroup&)>& shares) {
+                               const std::function<bool(const ParamGroup&)>& shares) {
   auto first = std::find_if(groups.begin(), groups.end(), shares);
   if (first == groups.end()) return groups.emplace_back();
   for (auto other = first + 1; other != groups.end();) {

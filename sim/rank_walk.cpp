@@ -83,27 +83,6 @@ Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
   return Flow::done;
 }
 
-/// The caller goes on after what its own code raised, without the variables that this was to let
-/// go of.
-Flow Rank::run_caught(Walk& walk, std::size_t at, const CatchBegin& caught) {
-  const Flow flow = run(walk, at + 1, caught.end);
-  if (flow != Flow::failed || error_->code != "E-USER") return flow;
-  error_.reset();
-  release_all(walk, at + 1, caught.end);
-  return Flow::done;
-}
-
-/// What code that did not run to its end would have let go of.
-void Rank::release_all(Walk& walk, std::size_t begin, std::size_t end) const {
-  const std::vector<Statement>& statements = program_->forwards[walk.forward].statements;
-  for (std::size_t at = begin; at < end; ++at) {
-    const auto* gone = std::get_if<Release>(&statements[at]);
-    if (gone == nullptr) continue;
-    for (const ValueId value : gone->values)
-      walk.variables.erase(value);
-  }
-}
-
 /// The variable of `to` is what that of `from` is.
 void Rank::bind(Walk& walk, ValueId from, ValueId to) {
   const Variable* known = find(walk, from);

@@ -102,8 +102,7 @@ Json statement_schemas() {
        object({{"call", text()}, {"in", names}, {"out", names}}, {"call", "in", "out"}),
        object({{"branch", one_of({"forward", "replay"})}, {"body", body}}, {"branch", "body"}),
        object({{"no_grad", body}}, {"no_grad"}), object({{"catch", body}}, {"catch"}),
-       object({{"side_effect", text()}}, {"side_effect"}),
-       object({{"update", text()}}, {"update"}),
+       object({{"side_effect", text()}}, {"side_effect"}), object({{"update", text()}}, {"update"}),
        object({{"raise", text()}, {"in", one_of({"forward", "replay", "always"})}}, {"raise"})});
 }
 

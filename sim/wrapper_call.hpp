@@ -13,8 +13,8 @@ struct WrapperCall {
   /// An argument's leaf as it came in: what it was, without keeping it alive.
   struct Input {
     ValueId value{0};
-    std::int64_t object = 0;   // the tensor's identity
-    std::int64_t storage = 0;  // the storage's: no later one has it
+    std::int64_t object = 0;    // the tensor's identity
+    std::int64_t storage = 0;   // the storage's: no later one has it
     std::uint32_t address = 0;  // where it lies: once it is gone, another may
     std::uint32_t version = 0;
     bool is_parameter = false;

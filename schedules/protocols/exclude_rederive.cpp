@@ -27,8 +27,7 @@ bool ExcludeRederiveProtocol::rederives(const InputMatch& match) const {
   const bool same_version = match.same_version || has(ProtocolFault::writes_before_pack_ignored);
   const bool same_dtype =
       match.same_dtype || (has(ProtocolFault::dtypes_not_compared) && match.same_layout);
-  const bool is_view =
-      match.is_safe_view || (has(ProtocolFault::holes_allowed) && match.is_within);
+  const bool is_view = match.is_safe_view || (has(ProtocolFault::holes_allowed) && match.is_within);
   return match.has_boundary && match.same_storage && same_dtype && same_version &&
          (match.same_layout || is_view);
 }

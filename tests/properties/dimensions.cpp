@@ -148,8 +148,7 @@ std::vector<Dimension> dimensions_of_programs() {
 
 /// Some excluded region writes in place what it was given.
 bool writes_its_argument(const GeneratedCase& made) {
-  const std::vector<Statement>& statements =
-      made.scenario.program.forwards.front().statements;
+  const std::vector<Statement>& statements = made.scenario.program.forwards.front().statements;
   const WrapperBegin* around = nullptr;
   for (const Statement& statement : statements) {
     if (std::holds_alternative<WrapperEnd>(statement)) around = nullptr;

@@ -18,7 +18,7 @@ Failure first_failure(const Mutant& mutant, std::uint64_t seed) {
   options.seed = seed;
   options.cases_max = 20'000;
   options.protocol = mutant.protocol;
-  options.fault = mutant.fault;
+  options.fault = fault_of(&mutant);
   options.wanted = mutant.caught_by;
   CampaignResult result = run_campaign(options);
   REQUIRE(result.failures.size() == 1);
@@ -26,12 +26,12 @@ Failure first_failure(const Mutant& mutant, std::uint64_t seed) {
 }
 
 ShrinkOptions options_for(const Mutant& mutant) {
-  return {.fault = mutant.fault, .protocol = std::string(mutant.protocol), .is_over = {}};
+  return {.fault = fault_of(&mutant), .protocol = std::string(mutant.protocol), .is_over = {}};
 }
 
 std::string alarm_of(const Choices& choices, const Mutant& mutant, ChoiceTape& tape) {
   tape = ChoiceTape(choices);
-  CaseRunner runner(mutant.fault);
+  CaseRunner runner(fault_of(&mutant));
   return runner.run(generate_case(tape, {.protocol = std::string(mutant.protocol)})).alarm;
 }
 

@@ -31,7 +31,7 @@ TEST_CASE("RapidCheck finds and shrinks a planted fault on the same tape", "[pro
       [&] {
         const std::vector<std::uint64_t> choices = *arbitrary_tape(60);
         ChoiceTape tape(choices);
-        CaseRunner runner(mutant.fault);
+        CaseRunner runner(fault_of(&mutant));
         const bool fails = runner.run(generate_case(tape, {})).alarm == mutant.caught_by;
         if (fails) failing = choices;
         RC_ASSERT(!fails);
@@ -40,7 +40,7 @@ TEST_CASE("RapidCheck finds and shrinks a planted fault on the same tape", "[pro
   CHECK(result.is<rc::detail::FailureResult>());
   // The last that failed is the smallest that RapidCheck came to.
   ChoiceTape tape(failing);
-  CaseRunner runner(mutant.fault);
+  CaseRunner runner(fault_of(&mutant));
   CHECK(runner.run(generate_case(tape, {})).alarm == mutant.caught_by);
 }
 

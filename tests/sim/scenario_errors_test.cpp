@@ -204,7 +204,7 @@ TEST_CASE("a statement is one of those that are known", "[sim]") {
   const std::string known =
       "; expected one of the keys op, view, in_place, random, container, checkpoint, unit, "
       "exclude, call, "
-      "branch, no_grad, side_effect, update, raise";
+      "branch, no_grad, catch, side_effect, update, raise";
   check_statements({
       {R"({})", "5: this statement says nothing that is known" + known + at_0},
       {R"({"region": "gemm"})", "5: this statement says nothing that is known" + known + at_0},
@@ -258,8 +258,14 @@ TEST_CASE("a view lies within its storage", "[sim]") {
        "/program/stages/0/0/view)"},
       {R"({"view": "t", "in": ["i"], "out": ["y"]})",
        "5: 't' cannot take shapes [4]; expected two dimensions or more" + at_0},
+      {R"({"view": "view", "in": ["x"], "out": ["y"], "dtype": "i32"})",
+       "5: a view of a tensor of f32 is one of f32; expected that, or view_dtype (at "
+       "/program/stages/0/0/dtype)"},
+      {R"({"view": "view_dtype", "in": ["x"], "out": ["y"], "dtype": "i8"})",
+       "5: an element of i8 has other bytes than one of f32; expected a type of that size (at "
+       "/program/stages/0/0/dtype)"},
       {R"({"view": "view", "in": ["x"], "out": ["y"], "cost_ns": 1})",
-       "5: unknown key 'cost_ns'; expected one of view, in, out, shape, stride, offset (at "
+       "5: unknown key 'cost_ns'; expected one of view, in, out, dtype, shape, stride, offset (at "
        "/program/stages/0/0/cost_ns)"},
   });
 }
