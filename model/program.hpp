@@ -74,10 +74,11 @@ struct OpStatement {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::vector<Save> saves;
-  bool makes_node = false;        // autograd gets a node for it where gradients are on
-  bool kept = false;              // a selective policy keeps its outputs: a replay is served them
-  bool by_caller = false;         // not the model's: the caller writes a tensor between two phases
-  std::optional<ValueId> writes;  // in place: the old value of what it writes
+  bool makes_node = false;         // autograd gets a node for it where gradients are on
+  bool kept = false;               // a selective policy keeps its outputs: a replay is served them
+  std::int64_t replay_offset = 0;  // elements by which its output lies further on in a replay
+  bool by_caller = false;          // not the model's: the caller writes a tensor between two phases
+  std::optional<ValueId> writes;   // in place: the old value of what it writes
   Duration cost;
 };
 

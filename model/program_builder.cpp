@@ -6,8 +6,21 @@
 #include "model/op_saves.hpp"
 #include "model/op_values.hpp"
 #include "model/releases.hpp"
+#include "model/units.hpp"
 
 namespace remat {
+
+namespace {
+
+/// Of the tensor's storage, room for it to lie further on included.
+std::int64_t bytes_of(const NewTensor& made, const NewOp& request) {
+  std::int64_t room = 0;
+  if (__builtin_mul_overflow(request.replay_offset, element_bytes(made.layout.dtype), &room))
+    room = INT64_MAX;
+  return saturated_sum(spanned_bytes(made.layout), room);
+}
+
+}  // namespace
 
 ValueId ProgramBuilder::add(const std::string& name, BufferId buffer, const TensorLayout& layout,
                             bool requires_grad) {
@@ -46,6 +59,7 @@ OpStatement ProgramBuilder::started(const NewOp& request) const {
   op.inputs = request.inputs;
   op.kept = request.kept;
   op.cost = request.cost;
+  op.replay_offset = request.replay_offset;
   const auto requires_grad = [&](ValueId input) { return program_.values[input].requires_grad; };
   op.makes_node = op.kind->differentiable && no_grad_depth_ == 0 &&
                   std::any_of(op.inputs.begin(), op.inputs.end(), requires_grad);
@@ -76,7 +90,7 @@ std::vector<ValueId> ProgramBuilder::op(const NewOp& request,
     const NewTensor& made = outputs[j];
     const BufferId buffer = is_view
                                 ? program_.values[op.inputs[0]].buffer
-                                : program_.buffers.push_back({.bytes = spanned_bytes(made.layout)});
+                                : program_.buffers.push_back({.bytes = bytes_of(made, request)});
     const bool is_part = j == 0 || op.kind->outputs_are_parts;
     const std::string name =
         made.name.empty() ? "v" + std::to_string(program_.values.size()) : made.name;

@@ -28,6 +28,9 @@ struct NewOp {
   std::vector<ValueId> inputs = {};
   Duration cost = {};
   bool kept = false;
+  /// In a replay, where its storage is a piece of a workspace that moves on, the output begins so
+  /// many elements further in it.
+  std::int64_t replay_offset = 0;
   std::string attributes = {};                                  // as JSON; they tell ops apart
   std::optional<std::vector<SaveChoice>> saves = std::nullopt;  // other than the kind's
 };

@@ -264,7 +264,7 @@ void ProgramReader::add_cost(const JsonPlace& statement, NewOp& op,
 
 void ProgramReader::read_op(const JsonPlace& statement, std::string_view key) {
   statement.allow_only({key, "in", "out", "attrs", "keep", "dtype", "shape", "shapes", "stride",
-                        "saves", "cost_ns"});
+                        "replay_offset", "saves", "cost_ns"});
   NewOp op = start_op(statement, statement.at(key).text());
   const std::vector<NewTensor> outputs = new_tensors(statement, op);
   std::vector<TensorLayout> layouts;
@@ -272,6 +272,11 @@ void ProgramReader::read_op(const JsonPlace& statement, std::string_view key) {
   for (const NewTensor& made : outputs) {
     layouts.push_back(made.layout);
     names.push_back(made.name);
+  }
+  if (const auto moved = statement.find("replay_offset")) {
+    if (op.kind->makes_view)
+      moved->fail("a view lies where its base does; expected an op that makes its own bytes");
+    op.replay_offset = moved->integer(0);
   }
   choose_saves(statement, op, names);
   add_cost(statement, op, layouts);

@@ -146,6 +146,7 @@ class ProgramWriter {
       return json;
     }
     if (!op.writes) write_layouts(op, json);
+    if (op.replay_offset != 0) json["replay_offset"] = op.replay_offset;
     if (op.kept) json["keep"] = true;
     write_saves(op, json);
     json["cost_ns"] = op.cost.ns;

@@ -61,16 +61,20 @@ std::vector<WrapperBegin::Input> BodyGenerator::choose_arguments(
 }
 
 /// A tensor that nobody but the excluded region reads: it may write it, and is the last to see it.
-/// With views, it may leave holes in its storage; what lies there is another in each run of the
-/// body, and a region's replay runs the excluded bodies of regions within.
+/// With views, it may lie elsewhere in a replay, or leave holes in its storage; what lies there is
+/// another in each run of the body, and a region's replay runs the excluded bodies of regions
+/// within.
 ValueId BodyGenerator::write_argument() {
   TensorLayout layout = layout_after(pick());
-  if (!has(Feature::nesting) && draws(Feature::views)) {
+  const std::uint64_t form = has(Feature::views) ? tape_->choose(3) : 0;
+  if (form == 1 && !has(Feature::nesting)) {
     layout.stride = dense_strides(layout.shape);
     for (std::int64_t& stride : layout.stride)
       stride *= 2;
   }
-  return builder_->op({&op_kind_named("neg"), {pick()}, next_cost()}, {{layout}})[0];
+  NewOp op{&op_kind_named("neg"), {pick()}, next_cost()};
+  if (form == 2) op.replay_offset = 7;
+  return builder_->op(op, {{layout}})[0];
 }
 
 /// What the body does to an argument of its own before anything else: it looks at its storage from
@@ -81,6 +85,11 @@ void BodyGenerator::use_argument(ValueId argument) {
     layout.shape = {spanned_elements(layout)};
     layout.stride = {1};
     pool_.push_back(builder_->op({&op_kind_named("as_strided"), {argument}}, {{layout}})[0]);
+  } else if (has(Feature::views) && !layout.shape.empty() && layout.shape[0] > 1 &&
+             tape_->choose(2) == 1) {
+    layout.shape[0] -= 1;
+    layout.offset += layout.stride[0];
+    pool_.push_back(builder_->op({&op_kind_named("slice"), {argument}}, {{layout}})[0]);
   } else if (draws(Feature::in_place)) {
     builder_->in_place({&op_kind_named("scale"), {argument}, next_cost()});
     refresh_pool();

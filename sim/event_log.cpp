@@ -91,6 +91,12 @@ LayoutId EventLog::layout_of(ValueId value) {
   return *known;
 }
 
+LayoutId EventLog::moved_layout(const ShownTensor& tensor) {
+  Layout layout = trace_->layout(layout_of(tensor.value));
+  layout.offset = layout.offset.value_or(0) + tensor.begin;
+  return trace_->intern(layout);
+}
+
 TensorView EventLog::bare_view(const ShownTensor& tensor) {
   return {.tensor = tensor.id,
           .storage = tensor.storage,
@@ -98,7 +104,7 @@ TensorView EventLog::bare_view(const ShownTensor& tensor) {
           .name = {},
           .value = {},
           .extra = {},
-          .layout = layout_of(tensor.value)};
+          .layout = tensor.begin == 0 ? layout_of(tensor.value) : moved_layout(tensor)};
 }
 
 TensorView EventLog::view(const ShownTensor& tensor, std::string& text) {

@@ -26,6 +26,7 @@ struct ShownTensor {
   std::int64_t id = 0;
   std::int64_t storage = 0;
   std::uint32_t version = 0;
+  std::int64_t begin = 0;       // elements from the storage's start to where its tensors lie
   std::optional<Ring> element;  // shown as the tensor's `value`
 };
 
@@ -170,6 +171,7 @@ class EventLog {
   TensorView view(const ShownTensor& tensor, std::string& text);
   void add_tensor(const ShownTensor& tensor);
   LayoutId layout_of(ValueId value);
+  LayoutId moved_layout(const ShownTensor& tensor);
 
   Trace* trace_;
   const Program* program_;

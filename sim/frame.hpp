@@ -59,6 +59,7 @@ struct InputSlot {
   ValueId value{0};       // what was packed
   Ring element;
   std::uint32_t entered_version = 0;  // of the input, when the call was entered
+  std::int64_t entered_begin = 0;     // likewise: where its storage's tensors lie
   std::int64_t number = 0;
   bool alive = true;
   bool filled = false;

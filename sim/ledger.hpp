@@ -59,6 +59,9 @@ class Ledger {
   Ring holes(std::uint32_t storage) const { return rows_[storage].holes; }
   void set_holes(std::uint32_t storage, Ring holes) { rows_[storage].holes = holes; }
   void set_element(std::uint32_t storage, Ring element) { rows_[storage].element = element; }
+  /// Elements from the storage's start to where its tensors lie (OpStatement::replay_offset).
+  std::int64_t begin(std::uint32_t storage) const { return rows_[storage].begin; }
+  void set_begin(std::uint32_t storage, std::int64_t begin) { rows_[storage].begin = begin; }
   void bump_version(std::uint32_t storage) { ++rows_[storage].version; }
 
   /// Nobody but one owner holds the storage.
@@ -81,6 +84,7 @@ class Ledger {
     std::int64_t bytes = 0;
     Ring element;
     Ring holes;
+    std::int64_t begin = 0;
     std::uint32_t version = 0;
     std::uint32_t n_owners = 0;
     std::array<std::uint32_t, owner_class_count> owners{};
@@ -144,9 +148,16 @@ class Owned {
 struct Tensor {
   Owned hold;
   ValueId value{0};
-  std::int64_t id = 0;  // its identity in the trace
+  bool is_astray = false;  // looks at the storage beside where its value lies: only by a fault
+  std::int64_t id = 0;     // its identity in the trace
 
-  Tensor shared_as(OwnerClass owner) const { return {hold.shared_as(owner), value, id}; }
+  Tensor() = default;
+  Tensor(Owned held, ValueId of, std::int64_t as) : hold(std::move(held)), value(of), id(as) {}
+  Tensor shared_as(OwnerClass owner) const {
+    Tensor shared(hold.shared_as(owner), value, id);
+    shared.is_astray = is_astray;
+    return shared;
+  }
 };
 
 }  // namespace remat

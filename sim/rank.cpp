@@ -68,7 +68,9 @@ std::int64_t Rank::n_replays(std::string_view unit) const {
 Ring Rank::element_of(const Tensor& tensor) const {
   const ProgramValue& value = value_of(tensor.value);
   const std::uint32_t storage = tensor.hold.storage();
-  return ledger_.element(storage) * value.constant + ledger_.holes(storage) * value.of_holes;
+  const Ring element =
+      ledger_.element(storage) * value.constant + ledger_.holes(storage) * value.of_holes;
+  return tensor.is_astray ? element + constant_of(hole_stream) : element;
 }
 
 std::uint32_t Rank::allocate(BufferId buffer, std::string_view maker) {
@@ -96,6 +98,7 @@ ShownTensor Rank::shown(const Tensor& tensor, bool with_value) const {
       .id = tensor.id,
       .storage = ledger_.number(storage),
       .version = ledger_.version(storage),
+      .begin = tensor.is_astray ? 0 : ledger_.begin(storage),
       .element = with_value && log_->is_on() ? std::optional(element_of(tensor)) : std::nullopt};
 }
 

@@ -16,6 +16,7 @@ enum class RankFault : std::uint8_t {
   slots_by_wrapper,        // M1: a replay fills what the wrapper's latest call left, wherever
   slots_by_call,           // M2: or its latest call of that number
   matched_by_address,      // M7: a storage where a freed argument lay is taken for the argument
+  absolute_offsets,        // M9: a view lies where it lay in forward's storage
   paths_by_equality,       // M13: a slot is filled from the first argument of its layout
   served_without_grad,     // M6d: what a replay is served requires no grad
   marks_not_rolled_back,   // M14: arguments of a call that raised still count as its inputs

@@ -131,6 +131,7 @@ void Rank::make_input_slot(std::uint32_t frame_index, const WrapperBegin& wrappe
   made.input = input;
   made.value = tensor.value;
   made.element = element_of(tensor);
+  made.entered_begin = ledger_.begin(tensor.hold.storage());
   made.number = slot.number;
   ++frame.n_input_slots_alive;
   if (!log_->is_on()) return;

@@ -137,6 +137,8 @@ Flow Rank::fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, Matche
   const bool same_dtype = value_of(slot.value).layout.dtype == layout.dtype;
   Tensor brought{from.hold.shared_as(OwnerClass::slot),
                  same_layout && same_dtype ? slot.value : from.value, next_tensor_++};
+  brought.is_astray = has(RankFault::absolute_offsets) && slot.value != packed_from.value &&
+                      ledger_.begin(storage) != slot.entered_begin;
   keep_shape(input.value, from.id, brought);
   const auto refuse = [&](std::string_view code, const std::string& what) {
     log_->slot_fill(fmt::format("x{}", slot.number), shown_call(frame, wrapper, calls.replayed),

@@ -232,6 +232,7 @@ Tensor Rank::make_output(Walk& walk, const OpStatement& op, ValueId output, cons
   }
   is_new = true;
   const std::uint32_t storage = allocate(buffer, op.name);
+  ledger_.set_begin(storage, walk.is_replay ? op.replay_offset : 0);
   return {Owned(ledger_, storage, walk.owner), output, next_tensor_++};
 }
 

@@ -54,10 +54,17 @@ Json statement_schemas() {
   const Json names = list_of(text());
   const Json shape = list_of(integer(0));
   const Json body = reference("body");
-  const Json op_rest = {
-      {"in", names},     {"out", names},         {"attrs", {{"type", "object"}}}, {"keep", flag()},
-      {"dtype", text()}, {"shape", shape},       {"shapes", list_of(shape)},      {"stride", shape},
-      {"saves", names},  {"cost_ns", integer(0)}};
+  const Json op_rest = {{"in", names},
+                        {"out", names},
+                        {"attrs", {{"type", "object"}}},
+                        {"keep", flag()},
+                        {"dtype", text()},
+                        {"shape", shape},
+                        {"shapes", list_of(shape)},
+                        {"stride", shape},
+                        {"saves", names},
+                        {"cost_ns", integer(0)},
+                        {"replay_offset", integer(0)}};
   const auto op_like = [&](const char* key, const Json& kind) {
     Json properties = {{key, kind}};
     properties.update(op_rest);
@@ -69,6 +76,7 @@ Json statement_schemas() {
   in_place.erase("dtype");
   in_place.erase("shape");
   in_place.erase("shapes");
+  in_place.erase("replay_offset");
   const auto region = [&](const char* key) {
     return object({{key, text()},
                    {"in", names},

@@ -146,13 +146,14 @@ std::vector<Dimension> dimensions_of_programs() {
        0.2}};
 }
 
-/// Some excluded region writes in place what it was given.
-bool writes_its_argument(const GeneratedCase& made) {
+/// Some excluded region is the last to see what it was given, or writes it.
+bool owns_its_argument(const GeneratedCase& made) {
   const std::vector<Statement>& statements = made.scenario.program.forwards.front().statements;
   const WrapperBegin* around = nullptr;
   for (const Statement& statement : statements) {
     if (std::holds_alternative<WrapperEnd>(statement)) around = nullptr;
     if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) around = wrapper;
+    if (around != nullptr && around->hands_over) return true;
     const auto* op = std::get_if<OpStatement>(&statement);
     if (op == nullptr || around == nullptr || !op->writes) continue;
     const auto is_written = [&](const WrapperBegin::Input& input) {
@@ -194,8 +195,7 @@ std::vector<Dimension> dimensions_of_excluded_regions() {
        },
        0.05},
       {Feature::fresh_arguments,
-       [](const auto& made) { return made.edit == Edit::none && writes_its_argument(made); },
-       0.005}};
+       [](const auto& made) { return made.edit == Edit::none && owns_its_argument(made); }, 0.01}};
 }
 
 /// The same of what the training loop does, and of sizes and policies.

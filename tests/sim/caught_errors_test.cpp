@@ -165,3 +165,21 @@ TEST_CASE("bytes read as another type are kept, and no gradient goes through the
   CHECK(is_sound(run));
   CHECK(run.kinds(Kind::slot_fill) == 0);
 }
+
+TEST_CASE("an argument that lies elsewhere in a replay is brought with its views",
+          "[sim][errors]") {
+  const std::string view =
+      R"({"view":"slice","in":["a"],"out":["v"],"shape":[3,8],"stride":[8,1],"offset":8})";
+  const std::string body = op("neg", {"x"}, {"a"}, R"("replay_offset":5)") + "," +
+                           excluded("e", "\"a\"", "\"b\"", view + "," + op("sin", {"v"}, {"b"})) +
+                           "," + op("sin", {"b"}, {"y"});
+  const ScenarioRun run = run_stage(checkpoint("r", body) + "," + ends, "exclude-rederive");
+  CHECK(is_sound(run));
+  REQUIRE(run.kinds(Kind::slot_fill) == 1);
+  for (std::size_t i = 0; i < run.trace.size(); ++i) {
+    if (run.trace[i].kind() != Kind::slot_fill) continue;
+    const auto tensor = run.trace[i].tensor(Field::tensor);
+    REQUIRE(tensor);
+    CHECK(run.trace.layout(tensor->layout).offset == 13);  // 5, and 8 within the argument
+  }
+}

@@ -171,7 +171,7 @@ TEST_CASE("an op has a known kind and tensors that go together", "[sim]") {
        "5: an empty name; expected one that a statement can use (at /program/stages/0/0/out/0)"},
       {R"({"op": "sin", "in": ["x"], "out": ["y"], "output": 1})",
        "5: unknown key 'output'; expected one of op, in, out, attrs, keep, dtype, shape, shapes, "
-       "stride, saves, cost_ns (at /program/stages/0/0/output)"},
+       "stride, replay_offset, saves, cost_ns (at /program/stages/0/0/output)"},
       {R"({"op": "dropout", "in": ["x"], "out": ["y", "m"], "shapes": [[4]]})",
        "5: 1 shapes; expected one for each output (at /program/stages/0/0/shapes)"},
       {R"({"op": ["sin"], "in": ["x"], "out": ["y"]})",
