@@ -298,9 +298,10 @@ Flow Rank::end_entries(CheckpointFrame& frame, Flow flow) {
                     region_of(frame.forward, frame.begin).name, unused->entries.size()));
   }
   for (auto& [name, calls] : frame.wrappers) {
-    if (has(RankFault::entries_outlive_frames))
+    if (has(RankFault::entries_outlive_frames)) {
       std::move(calls.entries.begin(), calls.entries.end(),
                 std::back_inserter(planted_.leaked_entries));
+    }
     calls.entries.clear();
     calls.n_in_replay = 0;
   }
