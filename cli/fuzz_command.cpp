@@ -126,7 +126,6 @@ class FuzzRun {
     made.jobs = jobs_of(options_->jobs);
     made.protocol = protocol();
     made.fault = fault_of(mutant_);
-    if (mutant_ != nullptr) made.wanted = mutant_->caught_by;
     made.failures_max = failures_max;
     made.is_over = [this](std::uint64_t cases, std::uint64_t events, std::size_t n_failures) {
       tell_progress(cases, events, n_failures);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include "cli/asked_mutant.hpp"
@@ -12,6 +11,7 @@
 #include "cli/console.hpp"
 #include "cli/interrupt.hpp"
 #include "model/errors.hpp"
+#include "model/text_lines.hpp"
 #include "properties/campaign.hpp"
 #include "properties/case_token.hpp"
 #include "properties/selfcheck.hpp"
@@ -23,14 +23,6 @@ namespace remat {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);)
-    lines.push_back(line);
-  return lines;
-}
 
 /// Two ways of running the same cases.
 struct Comparison {

@@ -182,16 +182,15 @@ std::string simulation_text(const SimulateOptions& options, const Outcome& outco
                        ? painted("equal the plain run's", Colour::green, colours)
                        : painted("DIFFER from the plain run's", Colour::red, colours));
   row("trace hash", outcome.hash);
-  for (std::size_t i = 0; i < owner_class_count; ++i) {
-    const std::int64_t bytes = result.resident.by_class[i];
-    if (bytes != 0)
-      row(fmt::format("resident, {}", name_of(static_cast<OwnerClass>(i))), bytes_text(bytes));
-  }
-  for (std::size_t i = 0; i < owner_class_count; ++i) {
-    const std::int64_t bytes = result.at_peak.by_class[i];
-    if (bytes != 0)
-      row(fmt::format("at peak, {}", name_of(static_cast<OwnerClass>(i))), bytes_text(bytes));
-  }
+  const auto rows_of = [&](std::string_view when, const BytesByClass& bytes) {
+    for (std::size_t i = 0; i < owner_class_count; ++i) {
+      const std::string_view owner = name_of(static_cast<OwnerClass>(i));
+      if (bytes.by_class[i] != 0)
+        row(fmt::format("{}, {}", when, owner), bytes_text(bytes.by_class[i]));
+    }
+  };
+  rows_of("resident", result.resident);
+  rows_of("at peak", result.at_peak);
   for (const UnitSummary& unit : outcome.summary.units) {
     if (unit.replays == 0 && unit.packs == 0) continue;
     text += fmt::format("  {}{}: {} packs, {} unpacks, {} replays\n", unit.unit,

@@ -150,7 +150,8 @@ class Campaign {
       options_->on_case(number, tape.chosen(), generated, runner);
     }
     if (outcome.alarm.empty()) return;
-    if (!options_->wanted.empty() && outcome.alarm != options_->wanted) return;
+    const std::string_view meant = options_->fault.meant;
+    if (!meant.empty() && outcome.alarm != meant) return;
     stretch.failures.push_back(
         {number, generated.scenario.protocol, tape.chosen(), std::move(outcome)});
   }

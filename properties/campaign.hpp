@@ -19,9 +19,8 @@ struct CampaignOptions {
   std::uint64_t shards = 1;
   unsigned jobs = 1;
   std::string protocol;  // only this one; empty: all
+  /// Where it says which alarm is meant, no other ends in a failure.
   PlantedFault fault;
-  /// Only this alarm ends in a failure; empty: every one.
-  std::string wanted;
   std::uint64_t failures_max = 1;  // after so many the campaign ends
   /// Asked every few milliseconds by the calling thread; true: the campaign ends. None: never.
   std::function<bool(std::uint64_t cases, std::uint64_t events, std::size_t failures)> is_over;

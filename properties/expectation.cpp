@@ -49,7 +49,7 @@ class OrderWalk {
   /// A body that does otherwise in a replay is wrong on purpose: what it needs is not the
   /// protocol's to bound.
   bool replays_take_other_ways() const {
-    const std::vector<Statement>& statements = scenario_->program.forwards.front().statements;
+    const std::vector<Statement>& statements = statements_of(scenario_->program);
     return std::any_of(statements.begin(), statements.end(), [](const Statement& statement) {
       const auto* branch = std::get_if<BranchBegin>(&statement);
       return branch != nullptr && branch->in_replay;
@@ -75,7 +75,7 @@ class OrderWalk {
   }
 
   void count(const std::vector<std::size_t>& ran) {
-    const std::vector<Statement>& statements = scenario_->program.forwards.front().statements;
+    const std::vector<Statement>& statements = statements_of(scenario_->program);
     for (const std::size_t statement : ran) {
       const bool is_effect = std::holds_alternative<SideEffect>(statements[statement]);
       if (is_effect && effects_ == ReplayedEffects::are_findings) continue;

@@ -9,7 +9,6 @@ MutantRun run_mutant(const Mutant& mutant, const MutantRunOptions& options) {
   campaign.jobs = options.jobs;
   campaign.protocol = mutant.protocol;
   campaign.fault = fault_of(&mutant);
-  campaign.wanted = mutant.caught_by;
   if (options.is_over)
     campaign.is_over = [&](std::uint64_t, std::uint64_t, std::size_t) { return options.is_over(); };
   const CampaignResult result = run_campaign(campaign);

@@ -49,7 +49,7 @@ class ReferenceForward {
   void find_replays(std::size_t begin, std::size_t end, std::size_t outer);
   void find_resident();
   const RegionBegin& region(std::size_t begin) const {
-    return std::get<RegionBegin>(program_->forwards.front().statements[begin]);
+    return std::get<RegionBegin>(statements_of(*program_)[begin]);
   }
 
   const Program* program_;

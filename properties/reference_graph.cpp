@@ -48,7 +48,7 @@ ReferenceGraph::ReferenceGraph(const Program& program, const ReferenceRules& rul
 }
 
 void ReferenceGraph::walk(std::size_t begin, std::size_t end, std::size_t frame, bool grad) {
-  const std::vector<Statement>& statements = program_->forwards.front().statements;
+  const std::vector<Statement>& statements = statements_of(*program_);
   for (std::size_t at = begin; at < end; ++at) {
     const Statement& statement = statements[at];
     if (const auto* op = std::get_if<OpStatement>(&statement)) {

@@ -12,11 +12,6 @@
 
 namespace remat {
 
-/// What a program of one forward says.
-inline const std::vector<Statement>& statements_of(const Program& program) {
-  return program.forwards.front().statements;
-}
-
 /// How a protocol's checkpointed regions go, as protocols.md §2 has it and not as the simulator
 /// asks it.
 struct ReferenceRules {

@@ -95,7 +95,7 @@ class Walker {
 
   /// False where the replay ended.
   bool run(std::size_t begin, std::size_t end, const State& state) {
-    const std::vector<Statement>& statements = program_->forwards.front().statements;
+    const std::vector<Statement>& statements = statements_of(*program_);
     for (std::size_t at = begin; at < end; ++at) {
       const Statement& statement = statements[at];
       if (const auto* op = std::get_if<OpStatement>(&statement)) {
@@ -150,7 +150,7 @@ class Walker {
 
   /// An argument whose last reader is in the body that was left out.
   void drop_arguments(std::size_t begin, const WrapperBegin& wrapper) {
-    const std::vector<Statement>& statements = program_->forwards.front().statements;
+    const std::vector<Statement>& statements = statements_of(*program_);
     std::set<std::uint32_t> arguments;
     for (const WrapperBegin::Input& input : wrapper.inputs)
       arguments.insert(input.value.index());
@@ -164,7 +164,7 @@ class Walker {
 
   /// What a replay brings to the slots of a call stays.
   void keep_slots(std::size_t begin, std::size_t end) {
-    const std::vector<Statement>& statements = program_->forwards.front().statements;
+    const std::vector<Statement>& statements = statements_of(*program_);
     for (std::size_t at = begin; at < end; ++at) {
       const auto* op = std::get_if<OpStatement>(&statements[at]);
       if (op == nullptr) continue;

@@ -15,7 +15,7 @@ class WrapperWalk {
       : program_(&program), rules_(&rules), found_(&found), writes_(program.buffers.size(), 0) {}
 
   void walk() {
-    const std::vector<Statement>& statements = program_->forwards.front().statements;
+    const std::vector<Statement>& statements = statements_of(*program_);
     run(0, statements.size(), no_frame, true);
   }
 
@@ -25,7 +25,7 @@ class WrapperWalk {
   const ProgramValue& value(ValueId id) const { return program_->values[id]; }
 
   void run(std::size_t begin, std::size_t end, std::size_t frame, bool grad) {
-    const std::vector<Statement>& statements = program_->forwards.front().statements;
+    const std::vector<Statement>& statements = statements_of(*program_);
     for (std::size_t at = begin; at < end; ++at) {
       const Statement& statement = statements[at];
       if (const auto* op = std::get_if<OpStatement>(&statement)) {

@@ -12,6 +12,11 @@ namespace remat {
 
 struct ReferenceRules;
 
+/// What a program of one forward says.
+inline const std::vector<Statement>& statements_of(const Program& program) {
+  return program.forwards.front().statements;
+}
+
 /// A call of an excluded region in forward, as protocols.md P3 to P6 have it.
 struct ReferenceWrapper {
   std::size_t frame = 0;                     // the begin of the checkpointed region around it

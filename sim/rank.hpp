@@ -171,8 +171,6 @@ class Rank : private SlotOwner {
 
   // rank_walk.cpp
   Flow run(Walk& walk, std::size_t begin, std::size_t end);
-  Flow run_caught(Walk& walk, std::size_t at, const CatchBegin& caught);
-  void release_all(Walk& walk, std::size_t begin, std::size_t end) const;
   Flow run_op(Walk& walk, const OpStatement& op);
   Flow require_defined(Walk& walk, const std::vector<ValueId>& values);
   bool is_leaf_write(const OpStatement& op, ValueId output) const;
@@ -219,14 +217,8 @@ class Rank : private SlotOwner {
   Flow run_wrapper(Walk& walk, std::size_t at, const WrapperBegin& wrapper);
   Flow run_excluded(Walk& walk, std::size_t at, const WrapperBegin& wrapper);
   void note_inputs(Walk& walk, WrapperCall& call);
-  Flow pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot);
-  std::optional<std::size_t> rederived_from(const Walk& walk, const Tensor& tensor) const;
-  std::size_t first_like(const WrapperCall& call, std::size_t input) const;
-  InputMatch match(const WrapperCall& call, std::size_t input, const Tensor& tensor) const;
   Flow leave_excluded(Walk& walk, WrapperCall& call);
   Flow put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry);
-  void make_input_slot(std::uint32_t frame_index, const WrapperBegin& wrapper, std::int64_t call,
-                       std::size_t input, const Tensor& tensor, SavedSlot& slot);
   void keep_marks(const WrapperCall& call);
   bool wants_boundary(Walk& walk, std::size_t leaf, ValueId output) const;
   bool is_save_output(const CheckpointFrame& frame, const Tensor& tensor) const;
@@ -242,7 +234,17 @@ class Rank : private SlotOwner {
   bool keeps_outputs(const WrapperBegin& wrapper) const;
   Tensor trigger();
 
+  // rank_inputs.cpp
+  InputMatch match(const WrapperCall& call, std::size_t input, const Tensor& tensor) const;
+  std::optional<std::size_t> rederived_from(const Walk& walk, const Tensor& tensor) const;
+  std::size_t first_like(const WrapperCall& call, std::size_t input) const;
+  Flow pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot);
+  void make_input_slot(std::uint32_t frame_index, const WrapperBegin& wrapper, std::int64_t call,
+                       std::size_t input, const Tensor& tensor, SavedSlot& slot);
+
   // rank_skip.cpp
+  Flow run_caught(Walk& walk, std::size_t at, const CatchBegin& caught);
+  void release_all(Walk& walk, std::size_t begin, std::size_t end) const;
   Flow skip_wrapper(Walk& walk, const WrapperBegin& wrapper);
   Flow fill_slots(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
                   std::int64_t call);

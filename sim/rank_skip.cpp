@@ -84,14 +84,11 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
 
 Flow Rank::fill_slots(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
                       std::int64_t call) {
-  std::uint32_t frame = walk.frame;
-  std::vector<std::uint32_t> slots = entry.slots;
-  if (const PlantedState::LatestSlots* latest = latest_slots(wrapper, entry.call)) {
-    frame = latest->frame;
-    slots = latest->slots;
-  }
+  const PlantedState::LatestSlots* latest = latest_slots(wrapper, entry.call);
+  const std::vector<std::uint32_t>& slots = latest != nullptr ? latest->slots : entry.slots;
+  CheckpointFrame& packed_in = *frames_[latest != nullptr ? latest->frame : walk.frame];
   for (const std::uint32_t index : slots) {
-    InputSlot& slot = frames_[frame]->input_slots[index];
+    InputSlot& slot = packed_in.input_slots[index];
     if (const Flow flow = fill(walk, wrapper, slot, {entry.call, call}); flow != Flow::done)
       return flow;
   }
@@ -107,6 +104,7 @@ std::string Rank::planted_key(const WrapperBegin& wrapper, std::int64_t call) co
 /// The slots under the fault's key, while their frame is there; none without the fault.
 const PlantedState::LatestSlots* Rank::latest_slots(const WrapperBegin& wrapper,
                                                     std::int64_t call) const {
+  if (planted_.latest_slots.empty()) return nullptr;
   const auto found = planted_.latest_slots.find(planted_key(wrapper, call));
   if (found == planted_.latest_slots.end()) return nullptr;
   const std::unique_ptr<CheckpointFrame>& frame = frames_[found->second.frame];

@@ -5,7 +5,8 @@
 #include <map>
 #include <regex>
 #include <set>
-#include <sstream>
+
+#include "model/text_lines.hpp"
 
 namespace remat {
 namespace {
@@ -14,14 +15,6 @@ const std::string invariants_page = "docs/invariants.md";
 constexpr int n_properties = 54;
 constexpr int first_part_to_come = 5;
 constexpr int last_part = 8;
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);)
-    lines.push_back(line);
-  return lines;
-}
 
 bool holds(const std::vector<std::string>& list, const std::string& item) {
   return std::find(list.begin(), list.end(), item) != list.end();

@@ -8,6 +8,8 @@
 #include <set>
 #include <sstream>
 
+#include "model/text_lines.hpp"
+
 namespace fs = std::filesystem;
 
 namespace remat {
@@ -67,14 +69,6 @@ bool is_cpp(const std::string& path) {
 std::string room_of(const std::string& path) {
   const std::string invariants = "properties/invariants";
   return path.starts_with(invariants + "/") ? invariants : path.substr(0, path.find('/'));
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);)
-    lines.push_back(line);
-  return lines;
 }
 
 /// A raw string is data (a trace, a schema): neither its words nor its width are code. Its line

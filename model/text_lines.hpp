@@ -1,0 +1,18 @@
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace remat {
+
+/// The text's lines, without their ends.
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    lines.push_back(line);
+  return lines;
+}
+
+}  // namespace remat
