@@ -79,6 +79,7 @@ struct OpStatement {
   std::int64_t replay_offset = 0;  // elements by which its output lies further on in a replay
   bool by_caller = false;          // not the model's: the caller writes a tensor between two phases
   std::optional<ValueId> writes;   // in place: the old value of what it writes
+  std::vector<ValueId> were;       // in place, where known: what each output was before
   Duration cost;
 };
 

@@ -112,16 +112,21 @@ void ProgramBuilder::in_place(const NewOp& request) {
 void ProgramBuilder::rebase(OpStatement& op) {
   const ValueId before = *op.writes;
   const std::uint32_t buffer = program_.values[before].buffer.index();
+  const auto add_output = [&](ValueId now, ValueId was) {
+    const bool is_written = was == before;
+    op.outputs.insert(is_written ? op.outputs.begin() : op.outputs.end(), now);
+    op.were.insert(is_written ? op.were.begin() : op.were.end(), was);
+  };
   for (const ValueId seen : std::exchange(on_buffer_[buffer], {})) {
     if (seen == before && is_leaf(before)) {
       on_buffer_[buffer].push_back(before);
-      op.outputs.insert(op.outputs.begin(), before);
+      add_output(before, before);
       continue;
     }
     const ProgramValue was = program_.values[seen];
     const ValueId now = add(was.name, was.buffer, was.layout, op.makes_node || was.requires_grad);
     since_write_[seen.index()] = now.index();
-    op.outputs.insert(seen == before ? op.outputs.begin() : op.outputs.end(), now);
+    add_output(now, seen);
   }
 }
 

@@ -61,13 +61,14 @@ std::vector<WrapperBegin::Input> BodyGenerator::choose_arguments(
 }
 
 /// A tensor that nobody but the excluded region reads: it may write it, and is the last to see it.
-/// With views, it may lie elsewhere in a replay, or leave holes in its storage; what lies there is
-/// another in each run of the body, and a region's replay runs the excluded bodies of regions
-/// within.
+/// With views, it may lie elsewhere in a replay, or leave holes in its storage, where something else
+/// lies in each run of the body: not within nested regions, whose excluded bodies the replay of the
+/// region around runs again.
 ValueId BodyGenerator::write_argument() {
   TensorLayout layout = layout_after(pick());
-  const std::uint64_t form = has(Feature::views) ? tape_->choose(3) : 0;
-  if (form == 1 && !has(Feature::nesting)) {
+  const bool may_differ = has(Feature::views) && !has(Feature::nesting);
+  const std::uint64_t form = may_differ ? tape_->choose(3) : 0;
+  if (form == 1) {
     layout.stride = dense_strides(layout.shape);
     for (std::int64_t& stride : layout.stride)
       stride *= 2;

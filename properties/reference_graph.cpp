@@ -55,8 +55,7 @@ void ReferenceGraph::walk(std::size_t begin, std::size_t end, std::size_t frame,
       if (grad && op->makes_node && !op->by_caller) {
         add_op(at, *op, frame);
       } else {
-        for (const ValueId output : op->outputs)
-          if (op->writes != output || is_made_[output.index()]) make(output, none, 0);
+        make_without_node(*op);
       }
     } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
       const ReferenceRules::Regions mode = rules_->mode_of(*region);
@@ -78,6 +77,17 @@ void ReferenceGraph::walk(std::size_t begin, std::size_t end, std::size_t frame,
       walk(at + 1, off->end, frame, false);
       at = off->end - 1;
     }
+  }
+}
+
+/// What autograd does not see: a new tensor has no history, a written one that which it had.
+void ReferenceGraph::make_without_node(const OpStatement& op) {
+  for (std::size_t j = 0; j < op.outputs.size(); ++j) {
+    const std::uint32_t output = op.outputs[j].index();
+    if (op.writes == op.outputs[j] && !is_made_[output]) continue;
+    const bool is_known = j < op.were.size() && is_made_[op.were[j].index()];
+    made_by_[output] = is_known ? made_by_[op.were[j].index()] : Edge{none, 0, std::nullopt};
+    is_made_[output] = true;
   }
 }
 

@@ -72,6 +72,7 @@ class ReferenceGraph {
   void add_op(std::size_t at, const OpStatement& op, std::size_t frame);
   void add_reentrant(std::size_t at, const RegionBegin& region);
   Edge edge_to(ValueId value) const;
+  void make_without_node(const OpStatement& op);
   void make(ValueId value, std::uint32_t node, std::uint32_t output);
 
   const Program* program_;

@@ -60,8 +60,10 @@ class WrapperWalk {
       if (op.saves[i].after_op) continue;
       note_save(at, i, op.saves[i].value);
     }
-    for (const ValueId output : op.outputs)
-      if (grad && op.makes_node) has_node_.insert(output.index());
+    for (std::size_t j = 0; j < op.outputs.size(); ++j) {
+      const bool had_node = j < op.were.size() && has_node_.count(op.were[j].index()) != 0;
+      if ((grad && op.makes_node) || had_node) has_node_.insert(op.outputs[j].index());
+    }
     if (op.writes) ++writes_[value(*op.writes).buffer.index()];
     for (std::size_t i = 0; i < op.saves.size() && grad && op.makes_node; ++i) {
       if (op.saves[i].after_op) note_save(at, i, op.saves[i].value);

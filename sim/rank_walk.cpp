@@ -152,7 +152,13 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
     note_shapes(shapes, outputs);
     for (std::size_t j = 0; j < outputs.size() && j < op.outputs.size(); ++j) {
       if (is_leaf_write(op, op.outputs[j])) continue;  // it stays the leaf that it is
-      walk.variables.set(op.outputs[j], {outputs[j].shared_as(walk.owner), {}, 0, op.outputs[j]});
+      // A write that autograd does not see leaves a tensor the history that it had.
+      const Variable* was = j < op.were.size() ? find(walk, op.were[j]) : nullptr;
+      const bool has_history = was != nullptr && !tapes.makes_node;
+      NodeRef node = has_history ? was->node.shared() : NodeRef();
+      const std::uint32_t output = has_history ? was->output : 0;
+      walk.variables.set(op.outputs[j], {outputs[j].shared_as(walk.owner), std::move(node), output,
+                                         op.outputs[j]});
     }
     flow = pack_those(true);
   }

@@ -289,6 +289,21 @@ TEST_CASE("several graphs alive: each backward replays its own frames, last unit
   CHECK(run.broken().empty());
 }
 
+TEST_CASE("a write under no_grad leaves a tensor the history that it had", "[sim]") {
+  const std::string body = op("neg", {"x"}, {"t"}) + "," +
+                           R"({"no_grad":[{"in_place":"scale","in":["t"]}]},)" +
+                           op("sin", {"t"}, {"y"});
+  for (const std::string protocol : {"none", "torch"}) {
+    CAPTURE(protocol);
+    const ScenarioRun run =
+        run_stage(checkpoint("r", body) + "," + op("sum", {"y"}, {"loss"}), protocol);
+    CHECK(run.broken().empty());
+    CHECK(run.result.gradients_match == true);
+    CHECK(run.ops("neg.backward", Phase::backward) == 1);
+    CHECK(run.result.contributions.size() == 1);  // to x
+  }
+}
+
 TEST_CASE("no checkpoint at all under no_grad", "[sim]") {
   const ScenarioRun run = run_stage(R"({"no_grad":[)" + checkpoint("u", op("sin", {"x"}, {"h"})) +
                                     "]}," + op("mul", {"x", "h"}, {"y"}) + "," + loss_of("y"));
