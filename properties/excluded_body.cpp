@@ -203,6 +203,10 @@ void BodyGenerator::write_caught() {
   pool_.pop_back();
   const std::size_t begin = builder_->begin_catch();
   const auto fails = [&] {
+    if (draws(Feature::random)) {
+      builder_->op({&op_kind_named("dropout"), {given}, next_cost()},
+                   {{layout_after(given)}, {layout_after(given)}});
+    }
     builder_->op({&op_kind_named("sin"), {given}, next_cost()}, {{layout_after(given)}});
     builder_->raise("builtins.ValueError", Raise::Runs::always);
   };
