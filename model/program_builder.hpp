@@ -68,6 +68,7 @@ class ProgramBuilder {
   void end_branch(std::size_t begin);
   std::size_t begin_no_grad();
   void end_no_grad(std::size_t begin);
+  /// What is raised up to `end_catch` ends there.
   std::size_t begin_catch();
   void end_catch(std::size_t begin);
   void bind(ValueId from, ValueId to);

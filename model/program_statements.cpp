@@ -71,6 +71,8 @@ void ProgramReader::read_view(const JsonPlace& statement) {
                               "or the like");
   }
   const auto dtype = statement.find("dtype");
+  if (op.kind->name == "view_dtype" && !dtype)
+    statement.fail("a view_dtype says no type; expected 'dtype'");
   if (dtype && !op.inputs.empty()) check_view_dtype(*dtype, op);
   add(statement, op, new_tensors(statement, op));
 }

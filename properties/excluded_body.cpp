@@ -61,9 +61,9 @@ std::vector<WrapperBegin::Input> BodyGenerator::choose_arguments(
 }
 
 /// A tensor that nobody but the excluded region reads: it may write it, and is the last to see it.
-/// With views, it may lie elsewhere in a replay, or leave holes in its storage, where something else
-/// lies in each run of the body: not within nested regions, whose excluded bodies the replay of the
-/// region around runs again.
+/// With views, it may lie elsewhere in a replay, or leave holes in its storage, where something
+/// else lies in each run of the body: not within nested regions, whose excluded bodies the replay
+/// of the region around runs again.
 ValueId BodyGenerator::write_argument() {
   TensorLayout layout = layout_after(pick());
   const bool may_differ = has(Feature::views) && !has(Feature::nesting);
@@ -204,6 +204,10 @@ void BodyGenerator::write_caught() {
   pool_.pop_back();
   const std::size_t begin = builder_->begin_catch();
   const auto fails = [&] {
+    if (draws(Feature::random)) {
+      builder_->op({&op_kind_named("dropout"), {given}, next_cost()},
+                   {{layout_after(given)}, {layout_after(given)}});
+    }
     builder_->op({&op_kind_named("sin"), {given}, next_cost()}, {{layout_after(given)}});
     builder_->raise("builtins.ValueError", Raise::Runs::always);
   };

@@ -47,7 +47,7 @@ ReferenceGraph::ReferenceGraph(const Program& program, const ReferenceRules& rul
   }
 }
 
-void ReferenceGraph::walk(std::size_t begin, std::size_t end, std::size_t frame, bool grad) {
+bool ReferenceGraph::walk(std::size_t begin, std::size_t end, std::size_t frame, bool grad) {
   const std::vector<Statement>& statements = statements_of(*program_);
   for (std::size_t at = begin; at < end; ++at) {
     const Statement& statement = statements[at];
@@ -61,23 +61,32 @@ void ReferenceGraph::walk(std::size_t begin, std::size_t end, std::size_t frame,
       const ReferenceRules::Regions mode = rules_->mode_of(*region);
       if (!grad || mode == ReferenceRules::Regions::plain) continue;
       if (mode == ReferenceRules::Regions::reentrant) {
-        walk(at + 1, region->end, no_frame, false);
+        if (!walk(at + 1, region->end, no_frame, false)) return false;
         add_reentrant(at, *region);
-      } else {
-        walk(at + 1, region->end, at, true);
+      } else if (!walk(at + 1, region->end, at, true)) {
+        return false;
       }
       at = region->end;
     } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
       if (wrappers_->at(at) == nullptr) continue;
       add_wrapper(at, *wrapper, grad);
+      if (wrappers_->at(at)->raises) return false;
       at = wrapper->end;
     } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
       if (branch->in_replay) at = branch->end - 1;
     } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
-      walk(at + 1, off->end, frame, false);
+      if (!walk(at + 1, off->end, frame, false)) return false;
       at = off->end - 1;
+    } else if (const auto* caught = std::get_if<CatchBegin>(&statement)) {
+      ++n_catches_;
+      walk(at + 1, caught->end, frame, grad);
+      --n_catches_;
+      at = caught->end - 1;
+    } else if (const auto* raise = std::get_if<Raise>(&statement)) {
+      if (n_catches_ > 0 && raises_in(*raise, false)) return false;
     }
   }
+  return true;
 }
 
 /// What autograd does not see: a new tensor has no history, a written one that which it had.
@@ -106,8 +115,9 @@ ReferenceGraph::Edge ReferenceGraph::edge_to(ValueId value) const {
 void ReferenceGraph::add_wrapper(std::size_t at, const WrapperBegin& wrapper, bool grad) {
   const ReferenceWrapper& call = *wrappers_->at(at);
   excluded_in_ = call.frame;
-  walk(at + 1, wrapper.end, no_frame, grad);
+  const bool returns = walk(at + 1, wrapper.end, no_frame, grad);
   excluded_in_ = no_frame;
+  if (!returns) return;
   for (std::size_t leaf = 0; leaf < wrapper.outputs.size(); ++leaf) {
     if (!call.has_boundary[leaf]) continue;
     Node node;

@@ -67,7 +67,8 @@ class ReferenceGraph {
   std::vector<bool> running(const std::vector<ValueId>& leaves) const;
 
  private:
-  void walk(std::size_t begin, std::size_t end, std::size_t frame, bool grad);
+  /// False where something was raised that a catch around it stops.
+  bool walk(std::size_t begin, std::size_t end, std::size_t frame, bool grad);
   void add_wrapper(std::size_t at, const WrapperBegin& wrapper, bool grad);
   void add_op(std::size_t at, const OpStatement& op, std::size_t frame);
   void add_reentrant(std::size_t at, const RegionBegin& region);
@@ -78,6 +79,7 @@ class ReferenceGraph {
   const Program* program_;
   const ReferenceRules* rules_;
   const ReferenceWrappers* wrappers_;
+  std::size_t n_catches_ = 0;           // around what is gone through
   std::size_t excluded_in_ = no_frame;  // the frame, while an excluded region's body is walked
   std::vector<Node> nodes_;
   std::vector<Edge> roots_;

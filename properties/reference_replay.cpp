@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "model/units.hpp"
 
@@ -93,7 +94,7 @@ class Walker {
     return false;
   }
 
-  /// False where the replay ended.
+  /// False where the replay ended, or where something was raised.
   bool run(std::size_t begin, std::size_t end, const State& state) {
     const std::vector<Statement>& statements = statements_of(*program_);
     for (std::size_t at = begin; at < end; ++at) {
@@ -117,7 +118,28 @@ class Walker {
         without.grad = false;
         if (!run(at + 1, off->end, without)) return false;
         at = off->end - 1;
+      } else if (const auto* caught = std::get_if<CatchBegin>(&statement)) {
+        if (!run_caught(at, *caught, state)) return false;
+        at = caught->end - 1;
+      } else if (const auto* raise = std::get_if<Raise>(&statement)) {
+        is_raised_ = n_catches_ > 0 && raises_in(*raise, stretch_.is_replay);
+        if (is_raised_) return false;
       }
+    }
+    return true;
+  }
+
+  /// False where the replay ended; what was raised ends here, with what the code would have let go
+  /// of.
+  bool run_caught(std::size_t at, const CatchBegin& caught, const State& state) {
+    ++n_catches_;
+    const bool goes_on = run(at + 1, caught.end, state);
+    --n_catches_;
+    if (goes_on || !std::exchange(is_raised_, false)) return goes_on;
+    const std::vector<Statement>& statements = statements_of(*program_);
+    for (std::size_t i = at; i < caught.end; ++i) {
+      if (const auto* gone = std::get_if<Release>(&statements[i]))
+        std::for_each(gone->values.begin(), gone->values.end(), [&](ValueId id) { drop(id); });
     }
     return true;
   }
@@ -127,6 +149,10 @@ class Walker {
     const ReferenceWrapper* call = wrappers_->at(at);
     if (call == nullptr || state.frame != call->frame) return run(at + 1, wrapper.end, state);
     const bool is_skipped = stretch_.is_replay && in_own_frame(state);
+    if (is_skipped && call->raises) {
+      is_raised_ = true;
+      return false;
+    }
     if (!is_skipped) {
       State inside = state;
       inside.is_excluded = true;
@@ -250,6 +276,8 @@ class Walker {
   // Values on forward's buffers, or on none: what an excluded region handed to the replay.
   std::set<std::uint32_t> served_;
   ByteTotal live_;
+  std::size_t n_catches_ = 0;  // around what is gone through
+  bool is_raised_ = false;     // on the way to the innermost of them
   std::map<std::pair<std::size_t, std::string_view>, std::int64_t> calls_;
 };
 

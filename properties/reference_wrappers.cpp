@@ -24,7 +24,8 @@ class WrapperWalk {
 
   const ProgramValue& value(ValueId id) const { return program_->values[id]; }
 
-  void run(std::size_t begin, std::size_t end, std::size_t frame, bool grad) {
+  /// False where something was raised that a catch around it stops.
+  bool run(std::size_t begin, std::size_t end, std::size_t frame, bool grad) {
     const std::vector<Statement>& statements = statements_of(*program_);
     for (std::size_t at = begin; at < end; ++at) {
       const Statement& statement = statements[at];
@@ -32,27 +33,36 @@ class WrapperWalk {
         run_op(at, *op, grad);
       } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
         const bool has_frame = grad && rules_->mode_of(*region) == ReferenceRules::Regions::holders;
-        run_region(at, *region, has_frame ? at : frame, grad);
+        if (!run_region(at, *region, has_frame ? at : frame, grad)) return false;
         at = region->end;
       } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
-        run_wrapper(at, *wrapper, frame, grad);
+        if (!run_wrapper(at, *wrapper, frame, grad)) return false;
         at = wrapper->end;
       } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
         if (branch->in_replay) at = branch->end - 1;
       } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
-        run(at + 1, off->end, frame, false);
+        if (!run(at + 1, off->end, frame, false)) return false;
         at = off->end - 1;
+      } else if (const auto* caught = std::get_if<CatchBegin>(&statement)) {
+        ++n_catches_;
+        run(at + 1, caught->end, frame, grad);
+        --n_catches_;
+        at = caught->end - 1;
+      } else if (const auto* raise = std::get_if<Raise>(&statement)) {
+        if (n_catches_ > 0 && raises_in(*raise, false)) return false;
       }
     }
+    return true;
   }
 
-  void run_region(std::size_t at, const RegionBegin& region, std::size_t frame, bool grad) {
+  bool run_region(std::size_t at, const RegionBegin& region, std::size_t frame, bool grad) {
     if (frame != at) return run(at + 1, region.end, frame, grad);
     const auto buffers = std::exchange(save_buffers_, {});
     const auto values = std::exchange(save_values_, {});
-    run(at + 1, region.end, frame, grad);
+    const bool goes_on = run(at + 1, region.end, frame, grad);
     save_buffers_ = buffers;
     save_values_ = values;
+    return goes_on;
   }
 
   void run_op(std::size_t at, const OpStatement& op, bool grad) {
@@ -105,7 +115,7 @@ class WrapperWalk {
     return base.offset <= first && last < base.offset + n;
   }
 
-  void run_wrapper(std::size_t at, const WrapperBegin& wrapper, std::size_t frame, bool grad) {
+  bool run_wrapper(std::size_t at, const WrapperBegin& wrapper, std::size_t frame, bool grad) {
     if (!rules_->excludes || frame == no_frame || call_ != nullptr)
       return run(at + 1, wrapper.end, frame, grad);
     ReferenceWrapper& made = found_->calls_[at];
@@ -121,8 +131,9 @@ class WrapperWalk {
     returns_grad_ =
         grad && std::any_of(wrapper.outputs.begin(), wrapper.outputs.end(), requires_grad);
     call_ = &made;
-    run(at + 1, wrapper.end, frame, grad);
+    made.raises = !run(at + 1, wrapper.end, frame, grad);
     call_ = nullptr;
+    if (made.raises) return false;
     for (const ValueId output : wrapper.outputs) {
       made.leaves.push_back({output});
       made.has_boundary.push_back(rules_->has_boundaries && made.n_slots > 0 &&
@@ -135,6 +146,7 @@ class WrapperWalk {
       if (std::none_of(wrapper.inputs.begin(), wrapper.inputs.end(), lies_there))
         save_buffers_.insert(buffer.index());
     }
+    return true;
   }
 
   struct Input {
@@ -153,6 +165,7 @@ class WrapperWalk {
   ReferenceWrapper* call_ = nullptr;      // whose body is gone through
   std::vector<Input> inputs_;
   bool returns_grad_ = false;
+  std::size_t n_catches_ = 0;  // around what is gone through
 };
 
 ReferenceWrappers::ReferenceWrappers(const Program& program, const ReferenceRules& rules) {

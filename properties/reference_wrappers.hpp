@@ -17,9 +17,15 @@ inline const std::vector<Statement>& statements_of(const Program& program) {
   return program.forwards.front().statements;
 }
 
+/// The statement raises in this run of the code.
+inline bool raises_in(const Raise& raise, bool is_replay) {
+  return raise.runs == Raise::Runs::always || (raise.runs == Raise::Runs::replay) == is_replay;
+}
+
 /// A call of an excluded region in forward, as protocols.md P3 to P6 have it.
 struct ReferenceWrapper {
   std::size_t frame = 0;                     // the begin of the checkpointed region around it
+  bool raises = false;                       // its body does: no entry, and a replay raises too
   std::size_t n_slots = 0;                   // saved inputs that are not kept
   std::vector<bool> has_boundary;            // by output leaf
   std::vector<std::vector<ValueId>> leaves;  // each output leaf alone

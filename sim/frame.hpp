@@ -73,8 +73,9 @@ struct WrapperEntry {
   std::size_t n_leaves = 0;     // of what it returned
   std::vector<Tensor> outputs;  // as many; none where nobody kept them
   std::vector<std::uint32_t> versions;
-  std::vector<NodeRef> nodes;      // of the outputs, where the entry holds on to them
-  std::vector<bool> has_boundary;  // by leaf
+  std::vector<bool> requires_grad;  // by kept output, before its boundary
+  std::vector<NodeRef> nodes;       // of the outputs, where the entry holds on to them
+  std::vector<bool> has_boundary;   // by leaf
   std::vector<std::uint32_t> slots;
   std::int64_t rng_after = 0;
 };
@@ -85,7 +86,12 @@ struct WrapperCalls {
   std::int64_t n_replayed = 0;
   std::int64_t n_in_replay = 0;  // of the replay that is running
   std::deque<WrapperEntry> entries;
-  std::map<std::int64_t, std::string> raised;  // calls whose body did in forward: what
+  /// What a call raised in forward, and where the generator stood then.
+  struct Raised {
+    std::string type;
+    std::int64_t rng_after = 0;
+  };
+  std::map<std::int64_t, Raised> raised;  // by call
 };
 
 /// An output that a replay will not have: `save_output` was false.

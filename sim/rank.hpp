@@ -200,6 +200,7 @@ class Rank : private SlotOwner {
   // rank_grad.cpp
   bool requires_grad(const Walk& walk, ValueId value) const;
   void set_requires_grad(Walk& walk, ValueId value, bool requires_grad) const;
+  NodeRef history_of(const Walk& walk, ValueId value);
   Taped taped(const Walk& walk, const OpStatement& op, std::vector<Save>& own) const;
   void note_grad_of_outputs(Walk& walk, const OpStatement& op, bool makes_node) const;
 
@@ -243,8 +244,10 @@ class Rank : private SlotOwner {
                        std::size_t input, const Tensor& tensor, SavedSlot& slot);
 
   // rank_skip.cpp
+  Flow raise_error(std::string_view type, std::string message);
   Flow run_caught(Walk& walk, std::size_t at, const CatchBegin& caught);
   void release_all(Walk& walk, std::size_t begin, std::size_t end) const;
+  void restore_generator(std::int64_t position);
   Flow skip_wrapper(Walk& walk, const WrapperBegin& wrapper);
   Flow fill_slots(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
                   std::int64_t call);

@@ -22,6 +22,15 @@ void Rank::set_requires_grad(Walk& walk, ValueId value, bool requires_grad) cons
   }
 }
 
+/// In a replay, what stands for the history that a tensor from outside had in forward: a node that
+/// leads nowhere. No backward runs it, so it takes no place in their order.
+NodeRef Rank::history_of(const Walk& walk, ValueId value) {
+  if (!walk.grad || !value_of(value).floating || !requires_grad(walk, value)) return {};
+  NodeRef ref = tape_.make(0);
+  tape_[ref.index()].n_outputs = 1;
+  return ref;
+}
+
 /// Whether the op gets a node and what it saves; `own` holds the saves where they are not those of
 /// the program.
 Taped Rank::taped(const Walk& walk, const OpStatement& op, std::vector<Save>& own) const {

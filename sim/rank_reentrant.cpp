@@ -17,6 +17,7 @@ Flow Rank::run_reentrant_node(GraphTask& task, std::size_t place) {
   Walk walk;
   walk.forward = call.forward;
   walk.is_replay = true;
+  walk.flipped = call.flipped;
   walk.owner = OwnerClass::replay_tmp;
   std::vector<NodeRef> inputs;
   Flow flow = bind_arguments(task, node, walk, inputs);

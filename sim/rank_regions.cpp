@@ -129,6 +129,7 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
   call->begin = at;
   call->invocation = region.invocation ? *region.invocation : invocations_[region.name]++;
   call->rng_position = rng_position_;
+  call->flipped = walk.flipped;
   for (const ValueId captured : region.captured)
     call->captured.push_back(tensor_of(walk, captured, OwnerClass::region_input));
   NodeRef ref = tape_.make(tape_.next_seq());  // the node is older than its body

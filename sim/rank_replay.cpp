@@ -176,12 +176,14 @@ Flow Rank::run_replay_body(std::uint32_t index, const ReplayKey& key, std::vecto
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     walk.variables.set(region.inputs[i], {{inputs[i].hold.shared_as(OwnerClass::replay_tmp),
                                            region.inputs[i], inputs[i].id},
-                                          {},
+                                          history_of(walk, region.inputs[i]),
                                           0});
   }
   inputs.clear();
-  for (const Tensor& captured : frame.captured)
-    walk.variables.set(captured.value, {captured.shared_as(OwnerClass::replay_tmp), {}, 0});
+  for (const Tensor& captured : frame.captured) {
+    walk.variables.set(captured.value, {captured.shared_as(OwnerClass::replay_tmp),
+                                        history_of(walk, captured.value), 0});
+  }
 
   return run_bracketed(walk, {.forward = frame.forward,
                               .begin = frame.begin,

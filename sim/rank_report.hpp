@@ -14,7 +14,8 @@ struct SimulatedError {
   std::string code;  // of protocols.md §1.2
   std::string type;  // the exception's, as a real system would name it
   std::string message;
-  std::int64_t seq = 0;  // of its event in the trace
+  std::int64_t seq = 0;    // of its event in the trace
+  bool is_raised = false;  // by the program's own code, which may catch it
 };
 
 /// What one phase added to a leaf's gradient.

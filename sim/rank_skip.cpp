@@ -53,8 +53,11 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
                     wrapper.inputs[inputs.size()].path);
     return leave(Flow::failed);
   }
-  if (const auto raised = calls.raised.find(calls.n_in_replay++); raised != calls.raised.end())
-    return leave(fail("E-USER", raised->second, "raised by the excluded region in forward"));
+  if (const auto raised = calls.raised.find(calls.n_in_replay++); raised != calls.raised.end()) {
+    restore_generator(raised->second.rng_after);
+    return leave(raise_error(raised->second.type, fmt::format("raised by {} in forward",
+                                                              described(frame, wrapper, call))));
+  }
   if (calls.entries.empty()) {
     log_->cache_pop(shown_as, std::nullopt, 0, false, {}, 0);
     return leave(fail("E-CACHE-MISS", "builtins.RuntimeError",
@@ -72,14 +75,17 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
   Flow flow = fill_slots(walk, wrapper, entry, call);
   if (flow == Flow::done) flow = serve_outputs(walk, wrapper, entry, call);
   if (wrapper.is_recorded) leave_unwritten(walk, wrapper);
-  if (flow == Flow::done && exclusion_rules_.restores_generator &&
-      rng_position_ != entry.rng_after) {
-    rng_position_ = entry.rng_after;
-    log_->rng_set(rng_position_);
-  }
+  if (flow == Flow::done) restore_generator(entry.rng_after);
   if (flow == Flow::done) flow = repeat_boundaries(walk, wrapper, entry, call, n_boundaries);
   if (wrapper.hands_over) release_all(walk, body_of(walk, wrapper), wrapper.end);
   return leave(flow);
+}
+
+/// To where the body that was left out would have put it.
+void Rank::restore_generator(std::int64_t position) {
+  if (!exclusion_rules_.restores_generator || rng_position_ == position) return;
+  rng_position_ = position;
+  log_->rng_set(position);
 }
 
 Flow Rank::fill_slots(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
@@ -201,17 +207,27 @@ Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& 
                               described(frame, wrapper, entry.call), entry.versions[leaf], now));
     }
     const ValueId output = value_after(wrapper, leaf);
-    walk.variables.set(output, {kept.shared_as(walk.owner), {}, 0, output});
-    if (has(RankFault::served_without_grad)) set_requires_grad(walk, output, false);
+    if (!wrapper.is_recorded) {
+      set_requires_grad(walk, output,
+                        entry.requires_grad[leaf] && !has(RankFault::served_without_grad));
+    }
+    walk.variables.set(output, {kept.shared_as(walk.owner), history_of(walk, output), 0, output});
   }
   return Flow::done;
+}
+
+/// The program's own code raises.
+Flow Rank::raise_error(std::string_view type, std::string message) {
+  const Flow flow = fail("E-USER", type, std::move(message));
+  error_->is_raised = true;
+  return flow;
 }
 
 /// The caller goes on after what its own code raised, without the variables that this was to let
 /// go of.
 Flow Rank::run_caught(Walk& walk, std::size_t at, const CatchBegin& caught) {
   const Flow flow = run(walk, at + 1, caught.end);
-  if (flow != Flow::failed || error_->code != "E-USER") return flow;
+  if (flow != Flow::failed || !error_->is_raised) return flow;
   error_.reset();
   release_all(walk, at + 1, caught.end);
   return Flow::done;
@@ -290,10 +306,10 @@ Flow Rank::end_entries(CheckpointFrame& frame, Flow flow) {
     unused_name = name;
   }
   if (flow == Flow::done && unused != nullptr && exclusion_rules_.demands_all_entries) {
-    flow = fail(
-        "E-CACHE-LEFT", "builtins.RuntimeError",
-        fmt::format("wrapper {} in {}: {} forward entries not consumed by the replay", unused_name,
-                    region_of(frame.forward, frame.begin).name, unused->entries.size()));
+    flow = fail("E-CACHE-LEFT", "builtins.RuntimeError",
+                fmt::format("wrapper {}#{} in {}: {} forward entries not consumed by the replay",
+                            unused_name, unused->entries.front().call, described(frame),
+                            unused->entries.size()));
   }
   for (auto& [name, calls] : frame.wrappers) {
     if (has(RankFault::entries_outlive_frames)) {

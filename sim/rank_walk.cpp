@@ -64,7 +64,7 @@ Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
     } else if (const auto* raise = std::get_if<Raise>(&statement)) {
       const bool raises = raise->runs == Raise::Runs::always ||
                           (raise->runs == Raise::Runs::replay) == walk.is_replay;
-      if (raises) flow = fail("E-USER", raise->type, "raised by the region's own code");
+      if (raises) flow = raise_error(raise->type, "raised by the region's own code");
     } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
       if (branch->in_replay != walk.is_replay) at = branch->end - 1;
     } else if (const auto* bind = std::get_if<Bind>(&statement)) {

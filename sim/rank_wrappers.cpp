@@ -65,7 +65,8 @@ Flow Rank::run_excluded(Walk& walk, std::size_t at, const WrapperBegin& wrapper)
   if (walk.wrapper != nullptr && !exclusion_rules_.nests) {
     return fail("E-SESSION", "builtins.RuntimeError",
                 fmt::format("{} is called inside wrapper {}: excluded regions do not nest",
-                            described(frame, wrapper, 0), walk.wrapper->wrapper->name));
+                            described(frame, wrapper, frame.wrappers[wrapper.name].n_forward),
+                            walk.wrapper->wrapper->name));
   }
   WrapperCall call;
   call.wrapper = &wrapper;
@@ -78,7 +79,7 @@ Flow Rank::run_excluded(Walk& walk, std::size_t at, const WrapperBegin& wrapper)
   walk.packs = packs;
   walk.wrapper = outer;
   if (flow == Flow::done) return leave_excluded(walk, call);
-  if (error_) frame.wrappers[wrapper.name].raised[call.number] = error_->type;
+  if (error_) frame.wrappers[wrapper.name].raised[call.number] = {error_->type, rng_position_};
   if (has(RankFault::marks_not_rolled_back)) keep_marks(call);
   log_->wrapper_exit(shown_call(frame, wrapper, call.number), false,
                      error_ ? std::string_view(error_->type) : "", 0, {});
@@ -165,6 +166,7 @@ Flow Rank::leave_excluded(Walk& walk, WrapperCall& call) {
     if (!keeps_outputs(wrapper)) break;
     Tensor tensor = tensor_of(walk, output, OwnerClass::excl_output);
     entry.versions.push_back(ledger_.version(tensor.hold.storage()));
+    entry.requires_grad.push_back(requires_grad(walk, output));
     if (exclusion_rules_.keeps_graph_of_outputs) {
       if (const Variable* variable = find(walk, output))
         entry.nodes.push_back(variable->node.shared());

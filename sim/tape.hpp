@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -71,6 +72,7 @@ struct ReentrantCall {
   std::size_t begin = 0;    // the region's statement
   std::optional<std::int64_t> invocation;
   std::int64_t rng_position = 0;
+  std::set<std::uint32_t> flipped;  // of the walk that called it
   std::vector<Tensor> captured;
 };
 

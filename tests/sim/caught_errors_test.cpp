@@ -139,8 +139,7 @@ TEST_CASE("compat public: a boundary makes an output require grad, and later ops
   const std::string stage = checkpoint("r", body) + "," + ends;
   const auto outer_saves = [&](const std::string& options) {
     const ScenarioRun run = run_stage(stage, "exclude-rederive", options);
-    CHECK(run.code() == "none");
-    CHECK(run.result.gradients_match == true);
+    CHECK(is_sound(run));
     std::int64_t n = 0;
     for (std::size_t i = 0; i < run.trace.size(); ++i) {
       n += run.trace[i].kind() == Kind::pack && run.trace[i].text(Field::role) == "checkpointed"
@@ -181,5 +180,42 @@ TEST_CASE("an argument that lies elsewhere in a replay is brought with its views
     const auto tensor = run.trace[i].tensor(Field::tensor);
     REQUIRE(tensor);
     CHECK(run.trace.layout(tensor->layout).offset == 13);  // 5, and 8 within the argument
+  }
+}
+
+TEST_CASE("a call that raised leaves the generator where its draws had put it", "[sim][errors]") {
+  const std::string draws = op("dropout", {"a"}, {"d", "m"});
+  const std::string body = op("sin", {"x"}, {"a"}) + "," +
+                           caught(excluded("e", "\"a\"", "", draws + "," + raises)) + "," +
+                           op("dropout", {"a"}, {"y", "n"});
+  for (const std::string protocol : {"none", "torch", "exclude", "exclude-rederive"}) {
+    CAPTURE(protocol);
+    CHECK(is_sound(run_stage(checkpoint("r", body) + "," + ends, protocol)));
+  }
+}
+
+TEST_CASE("a reentrant region within takes what an excluded region is served", "[sim][errors]") {
+  const std::string body = op("sin", {"x"}, {"a"}) + "," +
+                           excluded("e", "\"a\"", "\"b\"", op("sin", {"a"}, {"b"})) + "," +
+                           checkpoint("q", op("sin", {"b"}, {"y"}), R"("reentrant":true)");
+  for (const std::string protocol : {"torch", "exclude", "exclude-rederive"}) {
+    CAPTURE(protocol);
+    const ScenarioRun run = run_stage(checkpoint("r", body) + "," + ends, protocol);
+    CHECK(run.code() == "none");
+    CHECK(run.result.gradients_match == true);
+  }
+}
+
+TEST_CASE("what stands behind an error that is caught does not run, and is not expected to",
+          "[sim][errors]") {
+  const std::string body =
+      op("sin", {"x"}, {"a"}) + "," +
+      caught(op("cos", {"a"}, {"t"}) + "," + raises + "," + op("exp", {"a"}, {"u"})) + "," +
+      op("sin", {"a"}, {"y"});
+  for (const std::string protocol : {"none", "torch", "torch-reentrant", "exclude"}) {
+    CAPTURE(protocol);
+    const ScenarioRun run = run_stage(checkpoint("r", body) + "," + ends, protocol);
+    CHECK(is_sound(run));
+    CHECK(run.ops("exp", Phase::forward) == 0);
   }
 }
