@@ -26,7 +26,9 @@ std::vector<std::size_t> skipping_regions(const Forward& forward) {
     const auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
     if (region != nullptr && region->kind == RegionKind::checkpointed) open.push_back(at);
     const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at]);
-    if (wrapper == nullptr || open.empty() || skipped_by[at] == open.back() + 1) continue;
+    if (wrapper == nullptr || !is_left_out(*wrapper) || open.empty() ||
+        skipped_by[at] == open.back() + 1)
+      continue;
     std::fill(skipped_by.begin() + static_cast<std::ptrdiff_t>(at) + 1,
               skipped_by.begin() + static_cast<std::ptrdiff_t>(wrapper->end), open.back() + 1);
   }
@@ -40,6 +42,10 @@ Uses uses_of(const Forward& forward) {
     const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
     const auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
     const std::vector<ValueId> none;
+    if (const auto* needs = std::get_if<NeedsTensor>(&forward.statements[at])) {
+      uses.reads.push_back({at, needs->value});
+      uses.last_read[needs->value.index()] = at + 1;
+    }
     if (const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at])) {
       for (const WrapperBegin::Input& input : wrapper->inputs) {
         uses.reads.push_back({at, input.value});
@@ -90,7 +96,8 @@ void find_captured(const Program& program, const Forward& forward, const Uses& u
     const bool is_param = program.buffers[program.values[value].buffer].role == BufferRole::param;
     if (is_param && !is_from_inside) {
       // A wrapper that is given a parameter has not read it yet.
-      const bool is_handed_on = std::holds_alternative<WrapperBegin>(forward.statements[at]);
+      const bool is_handed_on = std::holds_alternative<WrapperBegin>(forward.statements[at]) ||
+                                std::holds_alternative<NeedsTensor>(forward.statements[at]);
       note_param(region, value, is_handed_on || uses.skipped_by[at] == begin + 1);
       continue;
     }
@@ -172,6 +179,7 @@ std::vector<ValueId> values_from_outside(const Program& program, const Forward& 
       for (const WrapperBegin::Input& input : wrapper->inputs)
         meet(input.value);
     }
+    if (const auto* needs = std::get_if<NeedsTensor>(&forward.statements[at])) meet(needs->value);
     if (const auto* left = std::get_if<WrapperEnd>(&forward.statements[at])) {
       for (const WrapperBegin::Boundary& boundary :
            std::get<WrapperBegin>(forward.statements[left->begin]).boundaries)

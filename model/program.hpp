@@ -44,7 +44,7 @@ struct ProgramValue {
 /// Where a recording shows that a save of an excluded region's body went: the slot's number, and
 /// the input of the call that a replay brings it from; none where the tensor is kept.
 struct ExcludedSlot {
-  std::int64_t number = 0;
+  std::int64_t number = 0;  // below 0: it has none
   std::optional<std::size_t> input = std::nullopt;
 };
 
@@ -97,6 +97,7 @@ struct RegionBegin {
   bool early_stop = true;
   bool preserves_rng = true;
   bool knows_sessions = false;            // recompute sessions may replay it
+  bool tells_boundaries = false;  // those of torch_remat are ops of the body, as a recording has it
   std::optional<std::int64_t> frame;      // its number, where a recording gives one
   std::vector<ValueId> inputs;            // top-level tensor arguments, kept as saved tensors
   std::vector<ExcludedSlot> input_slots;  // of these, where a recording tells
@@ -113,15 +114,22 @@ struct RegionBegin {
 struct RegionEnd {
   std::size_t begin = 0;
 };
-/// An excluded region (protocols.md P3 to P6): where a checkpointed region around it is replayed,
-/// its body is left out. Runs up to the statement at `end`, its WrapperEnd.
+/// A region within a checkpointed one that has a say in its replay: an exclusion wrapper's
+/// (protocols.md P3 to P6) or torch_remat's (P7). Runs up to the statement at `end`, its WrapperEnd.
 struct WrapperBegin {
+  /// What a replay is to do with the body.
+  enum class Policy : std::uint8_t {
+    exclude,   // leave it out, as an exclusion wrapper does
+    save,      // leave it out, as torch_remat does
+    recompute  // run it: a region of torch_remat, whose inputs a replay must have
+  };
   /// A tensor leaf of the arguments, and where it lies in them: `arg0`, `arg0[1].k`, `kwarg.mask`.
   struct Input {
     ValueId value{0};
     std::string path;
   };
   std::string name;
+  Policy policy = Policy::exclude;
   bool save_output = true;       // a replay is served what forward returned; else placeholders
   bool hands_over = false;       // the caller keeps no name of its arguments: the body is the last
   std::vector<Input> inputs;     // depth first, positional arguments before the others
@@ -137,6 +145,10 @@ struct WrapperBegin {
   std::vector<Boundary> boundaries;
   std::size_t end = 0;
 };
+/// Some protocols leave its body out of a replay.
+inline bool is_left_out(const WrapperBegin& wrapper) {
+  return wrapper.policy != WrapperBegin::Policy::recompute;
+}
 /// What an output is known as once the call is over.
 inline ValueId value_after(const WrapperBegin& wrapper, std::size_t leaf) {
   for (const WrapperBegin::Boundary& boundary : wrapper.boundaries)
@@ -145,6 +157,11 @@ inline ValueId value_after(const WrapperBegin& wrapper, std::size_t leaf) {
 }
 struct WrapperEnd {
   std::size_t begin = 0;
+};
+/// A replay of the checkpointed region around will read the value, whoever made it
+/// (recompute_needs_tensor of torch_remat).
+struct NeedsTensor {
+  ValueId value{0};
 };
 /// The program's variables of these values go out of scope.
 struct Release {
@@ -183,7 +200,7 @@ struct CatchBegin {
 
 using Statement =
     std::variant<OpStatement, RegionBegin, RegionEnd, Release, SideEffect, Raise, BranchBegin, Bind,
-                 NoGradBegin, WrapperBegin, WrapperEnd, CatchBegin>;
+                 NoGradBegin, WrapperBegin, WrapperEnd, CatchBegin, NeedsTensor>;
 
 /// The forward of one micro-batch.
 struct Forward {

@@ -179,11 +179,16 @@ void ProgramBuilder::end_region(std::size_t begin, const std::vector<ValueId>& i
   region.inputs = inputs;
 }
 
+/// A tensor without data that no program names.
+ValueId ProgramBuilder::empty_leaf(const std::string& name, bool requires_grad) {
+  const TensorLayout none = {.dtype = "f32", .shape = {0}, .stride = {1}, .offset = 0};
+  return leaf(name, none, BufferRole::external, requires_grad);
+}
+
 std::size_t ProgramBuilder::begin_wrapper(WrapperBegin wrapper) {
   if (!program_.trigger) {
-    const TensorLayout none = {.dtype = "f32", .shape = {0}, .stride = {1}, .offset = 0};
-    program_.trigger = leaf("<trigger>", none, BufferRole::external, true);
-    program_.placeholder = leaf("<placeholder>", none, BufferRole::external, false);
+    program_.trigger = empty_leaf("<trigger>", true);
+    program_.placeholder = empty_leaf("<placeholder>", false);
   }
   forward_.statements.emplace_back(std::move(wrapper));
   return forward_.statements.size() - 1;
@@ -247,6 +252,10 @@ void ProgramBuilder::bind(ValueId from, ValueId to) {
   forward_.statements.emplace_back(Bind{from, to});
 }
 
+void ProgramBuilder::needs_tensor(ValueId value) {
+  forward_.statements.emplace_back(NeedsTensor{value});
+}
+
 void ProgramBuilder::side_effect(const std::string& name) {
   forward_.statements.emplace_back(SideEffect{name});
 }
@@ -261,6 +270,8 @@ std::vector<ValueId> ProgramBuilder::read_since(std::size_t begin) const {
 
 Program ProgramBuilder::finish(std::optional<ValueId> root) {
   forward_.root = root;
+  // Some protocols put a recompute boundary on what any checkpointed region returns.
+  if (!program_.trigger) program_.trigger = empty_leaf("<trigger>", true);
   add_releases(program_, forward_);
   program_.forwards.push_back(std::move(forward_));
   finish_program(program_);

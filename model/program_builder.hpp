@@ -60,7 +60,8 @@ class ProgramBuilder {
   std::size_t begin_region(RegionBegin region);
   void end_region(std::size_t begin, const std::vector<ValueId>& inputs);
   /// What a branch of a replay writes or binds, forward has not: its values end with it.
-  /// An excluded region; `outputs`, where told, are the tensor leaves of what it returns.
+  /// A region that a replay may leave out; `outputs`, where told, are the tensor leaves of what it
+  /// returns.
   std::size_t begin_wrapper(WrapperBegin wrapper);
   void end_wrapper(std::size_t begin, std::vector<WrapperBegin::Input> inputs,
                    std::optional<std::vector<ValueId>> outputs);
@@ -72,6 +73,8 @@ class ProgramBuilder {
   std::size_t begin_catch();
   void end_catch(std::size_t begin);
   void bind(ValueId from, ValueId to);
+  /// A replay of the region around will read the value.
+  void needs_tensor(ValueId value);
   void side_effect(const std::string& name);
   void raise(const std::string& type, Raise::Runs runs);
 
@@ -93,6 +96,7 @@ class ProgramBuilder {
   void rebase(OpStatement& op);
   void copy_overwritten(OpStatement& op);
   void leave_replay_branch();
+  ValueId empty_leaf(const std::string& name, bool requires_grad);
 
   Program program_;
   Forward forward_;

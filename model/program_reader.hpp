@@ -36,7 +36,10 @@ class ProgramReader {
   void read_view(const JsonPlace& statement);
   void read_container(const JsonPlace& statement);
   void read_region(const JsonPlace& statement, bool checkpointed);
-  void read_wrapper(const JsonPlace& statement);
+  void read_excluded(const JsonPlace& statement);
+  void read_remat_region(const JsonPlace& statement);
+  void read_needs_tensor(const JsonPlace& statement);
+  void read_wrapper(const JsonPlace& statement, WrapperBegin wrapper);
   void read_leaves_of(const JsonPlace& argument, const std::string& path,
                       std::vector<WrapperBegin::Input>& leaves);
   void read_call(const JsonPlace& statement);

@@ -24,7 +24,9 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   if (statement.has("container")) return read_container(statement);
   if (statement.has("checkpoint")) return read_region(statement, true);
   if (statement.has("unit")) return read_region(statement, false);
-  if (statement.has("exclude")) return read_wrapper(statement);
+  if (statement.has("exclude")) return read_excluded(statement);
+  if (statement.has("region")) return read_remat_region(statement);
+  if (statement.has("needs_tensor")) return read_needs_tensor(statement);
   if (statement.has("call")) return read_call(statement);
   if (statement.has("branch")) return read_branch(statement);
   if (statement.has("no_grad")) return read_no_grad(statement);
@@ -36,8 +38,8 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   }
   statement.fail(
       "this statement says nothing that is known; expected one of the keys op, view, in_place, "
-      "random, container, checkpoint, unit, exclude, call, branch, no_grad, catch, side_effect, "
-      "update, raise");
+      "random, container, checkpoint, unit, exclude, region, needs_tensor, call, branch, no_grad, "
+      "catch, side_effect, update, raise");
 }
 
 void ProgramReader::read_in_place(const JsonPlace& statement) {
@@ -170,14 +172,34 @@ void ProgramReader::read_leaves_of(const JsonPlace& argument, const std::string&
   }
 }
 
-/// An excluded region. Without `in` its arguments are what its body reads, without `out` it returns
-/// what later statements read.
-void ProgramReader::read_wrapper(const JsonPlace& statement) {
+void ProgramReader::read_excluded(const JsonPlace& statement) {
   statement.allow_only({"exclude", "in", "kwargs", "out", "save_output", "hands_over", "body"});
   WrapperBegin wrapper;
   wrapper.name = statement.at("exclude").text();
   if (const auto flag = statement.find("save_output")) wrapper.save_output = flag->boolean();
   if (const auto flag = statement.find("hands_over")) wrapper.hands_over = flag->boolean();
+  read_wrapper(statement, std::move(wrapper));
+}
+
+/// A region of torch_remat.
+void ProgramReader::read_remat_region(const JsonPlace& statement) {
+  statement.allow_only({"region", "recompute", "in", "kwargs", "out", "body"});
+  WrapperBegin region;
+  region.name = statement.at("region").text();
+  if (region.name.empty()) statement.at("region").fail("a region without a name; expected one");
+  region.policy = statement.at("recompute").boolean() ? WrapperBegin::Policy::recompute
+                                                      : WrapperBegin::Policy::save;
+  read_wrapper(statement, std::move(region));
+}
+
+void ProgramReader::read_needs_tensor(const JsonPlace& statement) {
+  statement.allow_only({"needs_tensor"});
+  builder_.needs_tensor(named(statement.at("needs_tensor")));
+}
+
+/// Without `in` the arguments are what the body reads, without `out` it returns what later
+/// statements read.
+void ProgramReader::read_wrapper(const JsonPlace& statement, WrapperBegin wrapper) {
   const auto arguments = statement.find("in");
   std::vector<WrapperBegin::Input> inputs;
   if (arguments) {

@@ -102,6 +102,8 @@ class ProgramWriter {
     } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
       write_wrapper(at, *wrapper, list);
       return wrapper->end;
+    } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {
+      list.push_back({{"needs_tensor", name(needs->value)}});
     } else if (const auto* effect = std::get_if<SideEffect>(&statement)) {
       list.push_back({{"side_effect", effect->name}});
     } else if (const auto* raise = std::get_if<Raise>(&statement)) {
@@ -203,7 +205,9 @@ class ProgramWriter {
 
   void write_wrapper(std::size_t at, const WrapperBegin& wrapper, Json& list) {
     Json json;
-    json["exclude"] = wrapper.name;
+    const bool is_excluded = wrapper.policy == WrapperBegin::Policy::exclude;
+    json[is_excluded ? "exclude" : "region"] = wrapper.name;
+    if (!is_excluded) json["recompute"] = wrapper.policy == WrapperBegin::Policy::recompute;
     Json positional = Json::array();
     Json keyword = Json::object();
     for (const WrapperBegin::Input& input : wrapper.inputs) {

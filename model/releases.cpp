@@ -65,6 +65,8 @@ std::vector<std::vector<ValueId>> last_readers(const Program& program, const For
         read(output, at);
     } else if (const auto* bind = std::get_if<Bind>(&statement)) {
       read(bind->from, at);
+    } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {
+      read(needs->value, at);
     }
   }
   std::vector<std::vector<ValueId>> releases(forward.statements.size());

@@ -47,6 +47,8 @@ struct FrameRules {
   bool counts_dead_holders = true;    // among forward's packs, when a replay is held against them
   bool releases_when_read = true;     // what a replay refilled goes to who reads it
   bool tracks_nested_outputs = true;  // a region's outputs in containers get a gradient (P2)
+  bool sets_generator = true;         // a replay draws where forward drew
+  bool nests = true;                  // otherwise a region within a region is an error
 };
 
 /// How a selective policy's cache is kept.
@@ -105,6 +107,14 @@ struct ExclusionRules {
   bool repeats_boundaries = true;  // in a replay, on what it is served
 };
 
+/// How regions of torch_remat are treated (protocols.md P7).
+struct RematRules {
+  bool handles_regions = false;    // otherwise one that is saved is an excluded region
+  bool persists_on_demand = true;  // outputs that a replay will read; otherwise all of them
+  bool finds_by_storage = true;    // which region made a tensor; otherwise by the tensor object
+  bool hands_out_once = true;      // what a replay brings to a slot; the next replay brings it anew
+};
+
 /// A tensor that an excluded region saves, held against one of its arguments as it came in.
 struct InputMatch {
   bool is_parameter = false;
@@ -114,7 +124,8 @@ struct InputMatch {
   bool same_dtype = false;
   bool same_version = false;
   bool same_layout = false;   // shape, stride and offset
-  bool is_within = false;     // lies within the argument
+  bool is_contained = false;  // lies between the argument's first and last element
+  bool is_within = false;     // likewise, and steps through it without standing still
   bool is_safe_view = false;  // which is dense, so that a replay writes all of it
   bool has_boundary = false;  // some output requires grad, so the read can drive the replay
 };
@@ -149,6 +160,7 @@ class Protocol {
   virtual FrameRules frame_rules() const = 0;
   virtual CacheRules cache_rules() const = 0;
   virtual ExclusionRules exclusion_rules() const = 0;
+  virtual RematRules remat_rules() const = 0;
   /// The excluded region's saved tensor is not kept: a replay brings it to its slot.
   virtual bool rederives(const InputMatch& match) const = 0;
   /// A selective policy keeps what this call makes.

@@ -31,6 +31,9 @@ enum class ProtocolFault : std::uint8_t {
   save_outputs_rederived,       // M11
   parameters_marked,            // M12
   all_outputs_dropped,          // M22
+  outputs_persisted_at_once,    // M27
+  outputs_known_by_tensor,      // M28
+  references_filled_once,       // M29
   saved_lists_unchecked         // the determinism check never complains
 };
 

@@ -5,6 +5,7 @@
 #include "schedules/protocols/exclude.hpp"
 #include "schedules/protocols/exclude_rederive.hpp"
 #include "schedules/protocols/none.hpp"
+#include "schedules/protocols/remat.hpp"
 #include "schedules/protocols/torch.hpp"
 #include "schedules/protocols/torch_reentrant.hpp"
 #include "schedules/protocols/torch_sac.hpp"
@@ -21,6 +22,8 @@ const std::vector<ProtocolRow>& protocols() {
        make_exclude},
       {"exclude-rederive", "the same, but a replay makes their saved inputs again (P4 to P6)",
        make_exclude_rederive},
+      {"remat", "torch_remat: saved regions keep what backward or a replay will read (P7)",
+       make_remat},
   };
   return rows;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,9 @@ struct ProtocolOptions {
   std::int64_t keep_every = 0;
   /// exclude-rederive: all but `both` is wrong, to show what boundaries are for.
   BoundaryPasses boundaries = BoundaryPasses::both;
+  /// remat: state hooks keep the generator in step with a replay that leaves regions out. Without a
+  /// word of it strict has them, and compat torch has not.
+  std::optional<bool> state_hooks = std::nullopt;
   ProtocolFault fault = ProtocolFault::none;
 };
 

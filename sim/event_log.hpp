@@ -45,6 +45,20 @@ struct ShownInput {
   std::string_view origin;  // empty: not told
 };
 
+/// A region of torch_remat in a call of a checkpointed region.
+struct ShownRegion {
+  std::int64_t frame = 0;
+  std::string_view name;
+};
+
+/// Where a tensor goes that such a region saves; `path`: the argument's that a replay brings it
+/// from, empty where the tensor is kept.
+struct ShownPlace {
+  std::string_view slot;
+  std::string_view path;
+  bool is_view = false;  // of the argument
+};
+
 /// What a simulation tells, written into a trace event by event. Without a trace it tells nothing
 /// and costs little: the plain twin runs so.
 class EventLog {
@@ -82,6 +96,8 @@ class EventLog {
   void leaf(const ShownTensor& tensor);
   void op(std::string_view name, std::span<const std::int64_t> inputs,
           std::span<const ShownTensor> outputs, Duration cost);
+  void op_error(std::string_view name, std::string_view type,
+                std::span<const std::int64_t> inputs);
   /// A hook detaches a tensor: the same storage under another identity.
   void hook_detach(std::string_view hook, std::int64_t from, const ShownTensor& to);
   /// A boundary hands on what it was given, under another identity.
@@ -140,6 +156,16 @@ class EventLog {
   void boundary(const ShownCall& call, std::int64_t leaf, bool replay, std::int64_t input);
   void placeholder(const ShownCall& call, std::int64_t leaves, const ShownTensor& tensor);
   void placeholder_read(const ShownCall& call, std::int64_t leaf, const ShownTensor& tensor);
+  // event_log_remat.cpp
+  void region(bool begins, const ShownRegion& region, bool is_saved, bool in_replay);
+  void region_pack(const ShownRegion& region, const ShownPlace& place, const ShownTensor& tensor);
+  void remat_rederive(const ShownRegion& region, const ShownPlace& place, const ReplayKey& key,
+                      const ShownTensor& tensor, bool refused);
+  void remat_persist(const ShownRegion& region, std::int64_t output, const ShownTensor& tensor);
+  void remat_serve(const ShownRegion& region, std::int64_t output, bool popped,
+                   const ShownTensor& tensor);
+  void remat_placeholder(const ShownRegion& region, std::int64_t output,
+                         std::int64_t declared_bytes, const ShownTensor& tensor);
   /// The session of that name.
   ReplayKey session_key(std::string_view name);
   /// It is opened, closed or cleared.
@@ -165,6 +191,7 @@ class EventLog {
   void add_key(std::optional<ReplayKey> key);
   void add_unit();
   void add_call(const ShownCall& call);
+  void add_region(const ShownRegion& region);
   /// The tensor without its value.
   TensorView bare_view(const ShownTensor& tensor);
   /// A view whose `value` lies in `text`, which must outlive it.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -63,6 +64,7 @@ struct InputSlot {
   std::int64_t number = 0;
   bool alive = true;
   bool filled = false;
+  bool was_filled = false;  // at least once
   std::uint32_t fill_version = 0;
   Tensor tensor;
 };
@@ -94,7 +96,34 @@ struct WrapperCalls {
   std::map<std::int64_t, Raised> raised;  // by call
 };
 
-/// An output that a replay will not have: `save_output` was false.
+/// What a saved region of torch_remat left for the replay (protocols.md P7).
+struct SaveRecord {
+  struct Output {
+    Tensor tensor;  // where a replay will read it
+    std::uint32_t version = 0;
+    bool is_persisted = false;
+    bool requires_grad = false;
+  };
+  const WrapperBegin* region = nullptr;
+  std::vector<std::uint32_t> slots;
+  std::vector<Output> outputs;  // as many as the region returned
+  std::int64_t rng_after = 0;
+};
+
+/// The saved regions of one call of a checkpointed region.
+struct SaveRecords {
+  /// One output of a record.
+  struct Place {
+    SaveRecord* record = nullptr;
+    std::size_t output = 0;
+  };
+  std::map<std::string, SaveRecord, std::less<>> by_name;
+  std::map<std::int64_t, std::vector<Place>> by_origin;  // by storage: what lies there
+  std::set<std::string, std::less<>> names;              // met in this run of the body
+  std::vector<ValueId> triggers;  // what the region returned through a recompute boundary
+};
+
+/// An output that a replay will not have: nobody kept it.
 struct UnkeptOutput {
   const WrapperBegin* wrapper = nullptr;
   std::int64_t call = 0;
@@ -127,6 +156,8 @@ struct CheckpointFrame {
   IdSet save_objects;
   IdSet save_storages;
   FlatMap<UnkeptOutput> unkept;           // by tensor object
+  SaveRecords saves;
+  FlatMap<UnkeptOutput> placeholders;  // by storage: what stands in for outputs of saved regions
   std::vector<Tensor> captured_by_fault;  // of RankFault::arguments_held
 
   /// Nobody can ask for anything of it any more.

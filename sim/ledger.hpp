@@ -25,13 +25,14 @@ enum class OwnerClass : std::uint8_t {
   excl_saved,   // saved inside an excluded region
   excl_output,  // kept to be served to a replay
   slot,         // brought by a replay to an excluded region's slot
+  persisted,    // an output of a region of torch_remat, kept for the replay
   sac_cache,
   recomputed,
   forward_tmp,
   replay_tmp,
   nobody  // looks at the storage and does not keep it alive
 };
-inline constexpr std::size_t owner_class_count = 12;
+inline constexpr std::size_t owner_class_count = 13;
 std::string_view name_of(OwnerClass owner);
 
 /// Bytes alive by owner class. Parameters and model inputs are left out of `total`.

@@ -11,6 +11,7 @@ namespace {
 std::string protocol_of(const RebuiltRun& run) {
   if (!run.has_regions) return "none";
   if (run.has_wrappers) return "exclude-rederive";
+  if (run.has_remat_regions) return "remat";
   if (run.selects_ops) return "torch-sac";
   return run.has_reentrant_regions ? "torch-reentrant" : "torch";
 }

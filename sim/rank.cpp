@@ -27,6 +27,20 @@ std::int64_t first_free_frame(const Program& program) {
   return next;
 }
 
+/// Likewise of slots in the bodies of excluded regions.
+std::int64_t first_free_slot(const Program& program) {
+  std::int64_t next = 0;
+  for (const Forward& forward : program.forwards) {
+    for (const Statement& statement : forward.statements) {
+      const auto* op = std::get_if<OpStatement>(&statement);
+      if (op == nullptr) continue;
+      for (const Save& save : op->saves)
+        if (save.excluded) next = std::max(next, save.excluded->number + 1);
+    }
+  }
+  return next;
+}
+
 }  // namespace
 
 Rank::Rank(const Program& program, const Protocol& protocol, const RankOptions& options,
@@ -36,11 +50,13 @@ Rank::Rank(const Program& program, const Protocol& protocol, const RankOptions& 
       frame_rules_(protocol.frame_rules()),
       cache_rules_(protocol.cache_rules()),
       exclusion_rules_(protocol.exclusion_rules()),
+      remat_rules_(protocol.remat_rules()),
       options_(options),
       log_(&log),
       ledger_(log),
       tape_(*this),
-      next_frame_(first_free_frame(program)) {}
+      next_frame_(first_free_frame(program)),
+      next_excluded_slot_(first_free_slot(program)) {}
 
 Rank::~Rank() {
   log_->stop();
@@ -158,9 +174,12 @@ Tensor Rank::tensor_of(Walk& walk, ValueId value, OwnerClass owner) {
 std::string Rank::slot_name(const SavedSlot& slot) const {
   if (slot.where == SavedSlot::Where::holder)
     return fmt::format("f{}.{}", frames_[slot.frame]->number, slot.index);
-  if (slot.where == SavedSlot::Where::input_slot)
-    return fmt::format("x{}", frames_[slot.frame]->input_slots[slot.index].number);
-  return fmt::format("{}{}", slot.is_excluded ? "x" : "p", slot.number);
+  if (slot.where == SavedSlot::Where::input_slot) {
+    const CheckpointFrame& frame = *frames_[slot.frame];
+    return input_slot_name(frame, frame.input_slots[slot.index]);
+  }
+  const std::string_view of_a_body = remat_rules_.handles_regions ? "r" : "x";
+  return fmt::format("{}{}", slot.is_excluded ? of_a_body : "p", slot.number);
 }
 
 void Rank::release(SavedSlot& slot) {

@@ -217,8 +217,10 @@ class Rank : private SlotOwner {
   // rank_wrappers.cpp
   Flow run_wrapper(Walk& walk, std::size_t at, const WrapperBegin& wrapper);
   Flow run_excluded(Walk& walk, std::size_t at, const WrapperBegin& wrapper);
+  std::vector<ShownInput> collect_inputs(Walk& walk, WrapperCall& call);
   void note_inputs(Walk& walk, WrapperCall& call);
   Flow leave_excluded(Walk& walk, WrapperCall& call);
+  NodeRef make_boundary_node(Walk& walk, ValueId output, SavedSlot slot);
   Flow put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry);
   void keep_marks(const WrapperCall& call);
   bool wants_boundary(Walk& walk, std::size_t leaf, ValueId output) const;
@@ -240,6 +242,8 @@ class Rank : private SlotOwner {
   std::optional<std::size_t> rederived_from(const Walk& walk, const Tensor& tensor) const;
   std::size_t first_like(const WrapperCall& call, std::size_t input) const;
   Flow pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot);
+  InputSlot& add_input_slot(std::uint32_t frame_index, const WrapperBegin& wrapper,
+                            std::size_t input, const Tensor& tensor, SavedSlot& slot);
   void make_input_slot(std::uint32_t frame_index, const WrapperBegin& wrapper, std::int64_t call,
                        std::size_t input, const Tensor& tensor, SavedSlot& slot);
 
@@ -256,6 +260,15 @@ class Rank : private SlotOwner {
     std::int64_t entry = 0;
     std::int64_t replayed = 0;
   };
+  /// What a replay has for a slot.
+  struct Brought {
+    const WrapperBegin::Input* from = nullptr;  // none: the call has no such argument
+    Tensor tensor;
+    std::string_view code = {};  // of the error that it would be to take it; empty: none
+    std::string why = {};
+  };
+  Brought bring(Walk& walk, const WrapperBegin& wrapper, const InputSlot& slot);
+  void put_in_slot(InputSlot& slot, Tensor tensor);
   Flow fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, MatchedCalls calls);
   std::string planted_key(const WrapperBegin& wrapper, std::int64_t call) const;
   const PlantedState::LatestSlots* latest_slots(const WrapperBegin& wrapper,
@@ -269,6 +282,26 @@ class Rank : private SlotOwner {
   Flow end_entries(CheckpointFrame& frame, Flow flow);
   void drop_entries();
   Flow unpack_input(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
+
+  // rank_remat.cpp
+  Flow run_remat_region(Walk& walk, std::size_t at, const WrapperBegin& region);
+  Flow run_recomputed(Walk& walk, std::size_t at, const WrapperBegin& region);
+  Flow run_saved(Walk& walk, std::size_t at, const WrapperBegin& region);
+  void keep_record(Walk& walk, const WrapperCall& call);
+  void persist(CheckpointFrame& frame, const Tensor& tensor);
+  std::int64_t origin_of(const Tensor& tensor) const;
+  Flow need(Walk& walk, ValueId value);
+  Flow pack_saved(Walk& walk, const Tensor& tensor, SavedSlot& slot);
+  Flow skip_saved(Walk& walk, const WrapperBegin& region);
+  Flow rederive_inputs(Walk& walk, const WrapperBegin& region, const SaveRecord& record);
+  Flow serve_saved(Walk& walk, const WrapperBegin& region, SaveRecord& record);
+  void put_placeholder(Walk& walk, const WrapperBegin& region, std::size_t output);
+  Flow refuse_placeholder_inputs(Walk& walk, const OpStatement& op);
+  Flow put_triggers(Walk& walk, std::uint32_t frame, const RegionBegin& region);
+  Flow repeat_triggers(Walk& walk, const CheckpointFrame& frame);
+  std::string input_slot_name(const CheckpointFrame& frame, const InputSlot& slot) const;
+  ShownRegion shown_region(const CheckpointFrame& frame, const WrapperBegin& region) const;
+  std::string described(const CheckpointFrame& frame, const WrapperBegin& region) const;
 
   // rank_replay.cpp
   Flow unpack(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
@@ -304,6 +337,7 @@ class Rank : private SlotOwner {
 
   // rank_backward.cpp
   Flow run_task(GraphTask& task);
+  Flow run_nodes(GraphTask& task);
   Flow run_node(GraphTask& task, std::size_t place);
   Flow run_op_node(GraphTask& task, std::size_t place);
   Flow run_boundary_node(GraphTask& task, std::size_t place);
@@ -349,6 +383,7 @@ class Rank : private SlotOwner {
   FrameRules frame_rules_;
   CacheRules cache_rules_;
   ExclusionRules exclusion_rules_;
+  RematRules remat_rules_;
   RankOptions options_;
   EventLog* log_;
   Ledger ledger_;
@@ -364,6 +399,7 @@ class Rank : private SlotOwner {
   std::vector<std::unique_ptr<CheckpointFrame>> frames_;
   std::vector<std::uint32_t> free_frames_;
   std::optional<Session> session_;
+  bool graph_is_kept_ = true;  // by the graph task that runs; outside one, as if it were
   std::map<std::int64_t, std::set<std::int64_t>> registered_;  // frames, by session
   std::map<std::int64_t, Shape> other_shapes_;  // by tensor: where it is not its value's
   std::map<std::string, std::int64_t, std::less<>> invocations_;  // by region

@@ -130,6 +130,13 @@ bool Rank::is_wanted(const GraphTask& task, const Edge& edge) {
 }
 
 Flow Rank::run_task(GraphTask& task) {
+  const bool outer = std::exchange(graph_is_kept_, task.retain);
+  const Flow flow = run_nodes(task);
+  graph_is_kept_ = outer;
+  return flow;
+}
+
+Flow Rank::run_nodes(GraphTask& task) {
   for (GraphTask::Root& root : task.roots) {
     const std::size_t place = *task.places.find(root.node.index());
     add_gradient(task.arrived_at(place)[root.output], std::move(root.gradient));

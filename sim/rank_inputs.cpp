@@ -17,14 +17,19 @@ bool is_dense(const TensorLayout& layout) {
          element_count(layout.shape) > 0;
 }
 
-/// The view shows nothing past the ends of its base, and steps through it as a tensor does.
-bool lies_within(const TensorLayout& view, const TensorLayout& base) {
+/// The view shows nothing past the ends of its base.
+bool is_contained(const TensorLayout& view, const TensorLayout& base) {
   const std::int64_t n = spanned_elements(view);
+  return n > 0 && view.offset >= base.offset &&
+         view.offset + n <= base.offset + spanned_elements(base);
+}
+
+/// Likewise, and it steps through it as a tensor does.
+bool lies_within(const TensorLayout& view, const TensorLayout& base) {
   const auto steps = [&](std::size_t d) { return view.shape[d] == 1 || view.stride[d] > 0; };
   for (std::size_t d = 0; d < view.shape.size(); ++d)
     if (!steps(d)) return false;
-  return n > 0 && view.offset >= base.offset &&
-         view.offset + n <= base.offset + spanned_elements(base);
+  return is_contained(view, base);
 }
 
 bool is_same(const TensorLayout& a, const TensorLayout& b) {
@@ -48,6 +53,7 @@ InputMatch Rank::match(const WrapperCall& call, std::size_t input, const Tensor&
           .same_dtype = layout.dtype == base.dtype,
           .same_version = ledger_.version(storage) == from.version,
           .same_layout = is_same(layout, base),
+          .is_contained = is_contained(layout, base),
           .is_within = is_within,
           .is_safe_view = is_within && is_dense(base),
           .has_boundary = call.can_have_boundary};
@@ -87,6 +93,7 @@ std::size_t Rank::first_like(const WrapperCall& call, std::size_t input) const {
 Flow Rank::pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
   WrapperCall& call = *walk.wrapper;
   CheckpointFrame& frame = *frames_[call.frame];
+  if (remat_rules_.handles_regions) return pack_saved(walk, tensor, slot);
   const ShownCall shown_as = shown_call(frame, *call.wrapper, call.number);
   std::optional<std::size_t> from;
   if (slot.recorded != nullptr) {
@@ -118,25 +125,30 @@ Flow Rank::pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
 }
 
 /// The saved tensor is let go of: a replay is to bring it from this input of the call.
-void Rank::make_input_slot(std::uint32_t frame_index, const WrapperBegin& wrapper,
-                           std::int64_t call, std::size_t input, const Tensor& tensor,
-                           SavedSlot& slot) {
+InputSlot& Rank::add_input_slot(std::uint32_t frame_index, const WrapperBegin& wrapper,
+                                std::size_t input, const Tensor& tensor, SavedSlot& slot) {
   CheckpointFrame& frame = *frames_[frame_index];
   slot.where = SavedSlot::Where::input_slot;
   slot.frame = frame_index;
   slot.index = static_cast<std::uint32_t>(frame.input_slots.size());
   InputSlot& made = frame.input_slots.emplace_back();
   made.wrapper = &wrapper;
-  made.call = call;
   made.input = input;
   made.value = tensor.value;
   made.element = element_of(tensor);
   made.entered_begin = ledger_.begin(tensor.hold.storage());
   made.number = slot.number;
   ++frame.n_input_slots_alive;
+  return made;
+}
+
+void Rank::make_input_slot(std::uint32_t frame_index, const WrapperBegin& wrapper,
+                           std::int64_t call, std::size_t input, const Tensor& tensor,
+                           SavedSlot& slot) {
+  add_input_slot(frame_index, wrapper, input, tensor, slot).call = call;
   if (!log_->is_on()) return;
-  log_->excluded_pack(slot_name(slot), shown_call(frame, wrapper, call), wrapper.inputs[input].path,
-                      shown(tensor, true));
+  log_->excluded_pack(slot_name(slot), shown_call(*frames_[frame_index], wrapper, call),
+                      wrapper.inputs[input].path, shown(tensor, true));
 }
 
 }  // namespace remat

@@ -52,6 +52,11 @@ Flow Rank::run_plain_region(Walk& walk, std::size_t at, const RegionBegin& regio
 }
 
 Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& region) {
+  if (!frame_rules_.nests && walk.packs != Packs::plain) {
+    return fail("E-STRUCTURE", "builtins.NotImplementedError",
+                fmt::format("{} lies in {}: checkpointed regions do not nest", region.name,
+                            described(*frames_[walk.frame])));
+  }
   const std::uint32_t index = make_frame(walk, at, region);
   CheckpointFrame& frame = *frames_[index];
   frame.flipped = walk.flipped;
@@ -73,6 +78,7 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
     frame.rng_position = rng_position_;
     flow = run(walk, at + 1, region.end);
     if (flow == Flow::done) flow = refuse_unkept_outputs(walk, frame, region);
+    if (flow == Flow::done) flow = put_triggers(walk, index, region);
     walk.packs = packs;
     walk.frame = outer;
     walk.cache_of = cache_of;
@@ -238,8 +244,9 @@ Flow Rank::refill(Walk& walk, Tensor tensor, SavedSlot& slot) {
   const Holder& holder = frame.holders[index];
   const ProgramValue& packed = value_of(holder.value);
   const ProgramValue& now = value_of(tensor.value);
+  const bool has_data = !frame.placeholders.contains(ledger_.number(tensor.hold.storage()));
   log_->repack(frame.number, state.index, state.n_forward, walk.key, holder.alive,
-               shown(tensor, true), program_->trigger == tensor.value);
+               shown(tensor, has_data), program_->trigger == tensor.value);
   if (holder.alive) {
     session.metadata_equal &=
         packed.layout.dtype == now.layout.dtype && packed.layout.shape == shape_of(tensor);

@@ -205,8 +205,8 @@ Flow Rank::run_bracketed(Walk& walk, const ReplayBracket& bracket) {
   log_->set_phase(Phase::replay);
   log_->unit_begin(bracket.frame, true, true, is_reentrant, bracket.key);
   ledger_.begin_peak();
-  const bool restores =
-      region.preserves_rng && options_.preserves_rng && !has(RankFault::generator_not_set);
+  const bool restores = region.preserves_rng && options_.preserves_rng &&
+                        frame_rules_.sets_generator && !has(RankFault::generator_not_set);
   const auto set_generator = [&](std::int64_t position) {
     if (!restores || rng_position_ == position) return;
     rng_position_ = position;
@@ -214,8 +214,11 @@ Flow Rank::run_bracketed(Walk& walk, const ReplayBracket& bracket) {
   };
   set_generator(bracket.rng_position);
   if (bracket.frame) log_->body_begin(*bracket.frame, true);
+  if (bracket.frame) frames_[walk.frame]->saves.names.clear();
   Flow flow = run(walk, bracket.begin + 1, region.end);
+  if (flow == Flow::done && bracket.frame) flow = repeat_triggers(walk, *frames_[walk.frame]);
   if (walk.packs == Packs::refills) flow = end_entries(*frames_[walk.frame], flow);
+  if (bracket.frame) frames_[walk.frame]->placeholders = {};
   if (!is_reentrant) walk.variables.clear();  // a reentrant one has its backward to come
   set_generator(rng);
   const std::string_view ended = flow == Flow::done      ? "return"

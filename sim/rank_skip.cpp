@@ -118,58 +118,79 @@ const PlantedState::LatestSlots* Rank::latest_slots(const WrapperBegin& wrapper,
   return is_there ? &found->second : nullptr;
 }
 
-/// The slot gets what the replay's call has at the path that forward's tensor came in by.
-Flow Rank::fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, MatchedCalls calls) {
-  CheckpointFrame& frame = *frames_[walk.frame];
+/// What the replay's call has at the path that forward's tensor came in by, seen as what was packed;
+/// and why it may not go into the slot.
+Rank::Brought Rank::bring(Walk& walk, const WrapperBegin& wrapper, const InputSlot& slot) {
   const WrapperBegin::Input& packed_from = slot.wrapper->inputs[slot.input];
   const auto found = std::find_if(
       wrapper.inputs.begin(), wrapper.inputs.end(),
       [&](const WrapperBegin::Input& input) { return input.path == packed_from.path; });
-  if (found == wrapper.inputs.end()) {
-    return fail("E-PATH", "builtins.RuntimeError",
-                fmt::format("{}: input {} is not there in the replay",
-                            described(frame, wrapper, calls.replayed), packed_from.path));
-  }
-  const WrapperBegin::Input& input = *found;
-  const Tensor from = tensor_of(walk, input.value, walk.owner);
+  if (found == wrapper.inputs.end()) return {};
+  const CheckpointFrame& frame = *frames_[walk.frame];
+  const Tensor from = tensor_of(walk, found->value, walk.owner);
   const std::uint32_t storage = from.hold.storage();
   const TensorLayout& expected = value_of(packed_from.value).layout;
   const TensorLayout& layout = value_of(from.value).layout;
   const bool same_layout = layout.dtype == expected.dtype && layout.shape == expected.shape &&
                            layout.stride == expected.stride;
-  // What was packed, seen on the storage that the replay has for its argument.
   const bool same_dtype = value_of(slot.value).layout.dtype == layout.dtype;
-  Tensor brought{from.hold.shared_as(OwnerClass::slot),
-                 same_layout && same_dtype ? slot.value : from.value, next_tensor_++};
-  brought.is_astray = has(RankFault::absolute_offsets) && slot.value != packed_from.value &&
-                      ledger_.begin(storage) != slot.entered_begin;
-  keep_shape(input.value, from.id, brought);
-  const auto refuse = [&](std::string_view code, const std::string& what) {
-    log_->slot_fill(fmt::format("x{}", slot.number), shown_call(frame, wrapper, calls.replayed),
-                    calls.entry, input.path, shown(brought, true), true);
-    return fail(code, "builtins.RuntimeError",
-                fmt::format("slot x{} of {}, input {}: {}", slot.number,
-                            described(frame, *slot.wrapper, slot.call), input.path, what));
+  Brought brought;
+  brought.from = &*found;
+  brought.tensor = {from.hold.shared_as(OwnerClass::slot),
+                    same_layout && same_dtype ? slot.value : from.value, next_tensor_++};
+  brought.tensor.is_astray = has(RankFault::absolute_offsets) && slot.value != packed_from.value &&
+                             ledger_.begin(storage) != slot.entered_begin;
+  keep_shape(found->value, from.id, brought.tensor);
+  const auto refuse = [&](std::string_view code, std::string why) {
+    if (!brought.code.empty()) return;
+    brought.code = code;
+    brought.why = std::move(why);
   };
-  if (exclusion_rules_.refuses_placeholders && from.value == program_->placeholder)
-    return refuse("E-PLACEHOLDER", "it would be filled from a placeholder");
+  const bool is_placeholder = from.value == program_->placeholder ||
+                              frame.placeholders.contains(ledger_.number(storage));
+  const bool refuses_placeholders =
+      exclusion_rules_.refuses_placeholders || remat_rules_.handles_regions;
+  if (refuses_placeholders && is_placeholder)
+    refuse("E-PLACEHOLDER", "it would be filled from a placeholder");
   if (exclusion_rules_.compares_layouts && !same_layout) {
-    return refuse("E-LAYOUT", fmt::format("layout changed: forward {}, replay {}",
-                                          shown_layout(expected), shown_layout(layout)));
+    refuse("E-LAYOUT", fmt::format("layout changed: forward {}, replay {}", shown_layout(expected),
+                                   shown_layout(layout)));
   }
   if (exclusion_rules_.compares_versions && ledger_.version(storage) != slot.entered_version) {
-    return refuse("E-LAYOUT", fmt::format("version changed: forward {}, replay {}",
-                                          slot.entered_version, ledger_.version(storage)));
+    refuse("E-LAYOUT", fmt::format("version changed: forward {}, replay {}", slot.entered_version,
+                                   ledger_.version(storage)));
   }
   const bool compares_values = exclusion_rules_.compares_values && has(RankFault::none);
-  if (compares_values && element_of(brought) != slot.element)
-    return refuse("E-LAYOUT", "another tensor of this layout came in: the replay's path differs");
+  if (compares_values && element_of(brought.tensor) != slot.element)
+    refuse("E-LAYOUT", "another tensor of this layout came in: the replay's path differs");
+  return brought;
+}
+
+void Rank::put_in_slot(InputSlot& slot, Tensor tensor) {
+  if (!slot.alive) return;
+  slot.filled = slot.was_filled = true;
+  slot.fill_version = ledger_.version(tensor.hold.storage());
+  slot.tensor = std::move(tensor);
+}
+
+Flow Rank::fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, MatchedCalls calls) {
+  const CheckpointFrame& frame = *frames_[walk.frame];
+  Brought brought = bring(walk, wrapper, slot);
+  const std::string& path = slot.wrapper->inputs[slot.input].path;
+  if (brought.from == nullptr) {
+    return fail("E-PATH", "builtins.RuntimeError",
+                fmt::format("{}: input {} is not there in the replay",
+                            described(frame, wrapper, calls.replayed), path));
+  }
+  const bool is_refused = !brought.code.empty();
   log_->slot_fill(fmt::format("x{}", slot.number), shown_call(frame, wrapper, calls.replayed),
-                  calls.entry, input.path, shown(brought, true), false);
-  if (!slot.alive) return Flow::done;
-  slot.filled = true;
-  slot.fill_version = ledger_.version(storage);
-  slot.tensor = std::move(brought);
+                  calls.entry, path, shown(brought.tensor, true), is_refused);
+  if (is_refused) {
+    return fail(brought.code, "builtins.RuntimeError",
+                fmt::format("slot x{} of {}, input {}: {}", slot.number,
+                            described(frame, *slot.wrapper, slot.call), path, brought.why));
+  }
+  put_in_slot(slot, std::move(brought.tensor));
   return Flow::done;
 }
 
@@ -338,14 +359,19 @@ Flow Rank::unpack_input(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {
   InputSlot& input = frame.input_slots[slot.index];
   const std::string name = log_->is_on() ? slot_name(slot) : std::string();
   ++hook_calls_;
-  log_->unpack_begin(name, frame.number, std::nullopt);
+  const bool is_of_remat = remat_rules_.handles_regions;
+  const auto asked = is_of_remat ? std::optional(key_for(frame, key)) : std::nullopt;
+  log_->unpack_begin(name, frame.number, asked);
   const auto refuse = [&](std::string_view code, const std::string& what) {
-    log_->unpack_error(name, frame.number, std::nullopt, code, "builtins.RuntimeError");
+    log_->unpack_error(name, frame.number, asked, code, "builtins.RuntimeError");
     return fail(code, "builtins.RuntimeError",
                 fmt::format("slot {} of {}, input {}, read in {}: {}", slot_name(slot),
-                            described(frame, *input.wrapper, input.call),
+                            is_of_remat ? described(frame, *input.wrapper)
+                                        : described(frame, *input.wrapper, input.call),
                             input.wrapper->inputs[input.input].path, name_of(log_->phase()), what));
   };
+  if (!input.filled && is_of_remat && input.was_filled)
+    return refuse("E-TWICE", "it was handed out already, and no replay has filled it since");
   if (!input.filled) {
     const ReplaySession& session = session_of(frame, key);
     return refuse("E-SLOT-EMPTY",
@@ -361,8 +387,10 @@ Flow Rank::unpack_input(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {
                                               "(version {} to {})",
                                               input.fill_version, now));
   }
-  tensor = input.tensor.shared_as(OwnerClass::slot);
-  log_->unpack(name, frame.number, std::nullopt, "rederived", shown(tensor, true));
+  const bool is_the_last = is_of_remat && remat_rules_.hands_out_once;
+  input.filled = !is_the_last;
+  tensor = is_the_last ? std::move(input.tensor) : input.tensor.shared_as(OwnerClass::slot);
+  log_->unpack(name, frame.number, asked, "rederived", shown(tensor, true));
   return Flow::done;
 }
 

@@ -61,6 +61,9 @@ Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
         walk.variables.erase(value);
     } else if (const auto* effect = std::get_if<SideEffect>(&statement)) {
       log_->side_effect(effect->name);
+    } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {
+      const bool is_asked = remat_rules_.handles_regions && walk.packs != Packs::plain;
+      if (is_asked) flow = need(walk, needs->value);
     } else if (const auto* raise = std::get_if<Raise>(&statement)) {
       const bool raises = raise->runs == Raise::Runs::always ||
                           (raise->runs == Raise::Runs::replay) == walk.is_replay;
@@ -140,6 +143,8 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
       walk.is_replay && options_.carries_shapes ? carry_shapes(walk, op, shapes) : Flow::done;
   if (flow == Flow::done) flow = pack_those(false);
   if (flow == Flow::done && shapes.raises) flow = refuse_placeholder(op);
+  if (flow == Flow::done && remat_rules_.handles_regions)
+    flow = refuse_placeholder_inputs(walk, op);
   Tensors outputs;
   bool served = false;
   const bool is_cached = walk.cache_of && protocol_->serves_kept_ops() && is_cacheable(op);

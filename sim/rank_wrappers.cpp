@@ -23,7 +23,8 @@ const WrapperBegin::Boundary* recorded_boundary(const WrapperBegin& wrapper, std
 }  // namespace
 
 Flow Rank::run_wrapper(Walk& walk, std::size_t at, const WrapperBegin& wrapper) {
-  if (!exclusion_rules_.excludes || walk.packs == Packs::plain) {
+  if (remat_rules_.handles_regions) return run_remat_region(walk, at, wrapper);
+  if (!exclusion_rules_.excludes || walk.packs == Packs::plain || !is_left_out(wrapper)) {
     const Flow flow = run(walk, at + 1, wrapper.end);
     for (const WrapperBegin::Boundary& boundary : wrapper.boundaries)
       if (flow == Flow::done) bind(walk, wrapper.outputs[boundary.leaf], boundary.value);
@@ -56,6 +57,7 @@ Tensor Rank::trigger() {
 /// It came out of an excluded region of the frame, or is a view of what one made.
 bool Rank::is_save_output(const CheckpointFrame& frame, const Tensor& tensor) const {
   return frame.save_objects.contains(tensor.id) ||
+         frame.saves.by_origin.contains(origin_of(tensor)) ||
          (exclusion_rules_.knows_by_storage &&
           frame.save_storages.contains(ledger_.number(tensor.hold.storage())));
 }
@@ -95,7 +97,7 @@ void Rank::keep_marks(const WrapperCall& call) {
 }
 
 /// Looks at every tensor leaf of the arguments once.
-void Rank::note_inputs(Walk& walk, WrapperCall& call) {
+std::vector<ShownInput> Rank::collect_inputs(Walk& walk, WrapperCall& call) {
   const CheckpointFrame& frame = *frames_[call.frame];
   std::vector<ShownInput> shown_inputs;
   for (const WrapperBegin::Input& leaf : call.wrapper->inputs) {
@@ -123,6 +125,12 @@ void Rank::note_inputs(Walk& walk, WrapperCall& call) {
     if (has(RankFault::arguments_held))
       frames_[call.frame]->captured_by_fault.push_back(tensor.shared_as(OwnerClass::excl_saved));
   }
+  return shown_inputs;
+}
+
+void Rank::note_inputs(Walk& walk, WrapperCall& call) {
+  const CheckpointFrame& frame = *frames_[call.frame];
+  const std::vector<ShownInput> shown_inputs = collect_inputs(walk, call);
   const std::vector<ValueId>& outputs = call.wrapper->outputs;
   call.can_have_boundary =
       walk.grad && std::any_of(outputs.begin(), outputs.end(),
@@ -192,6 +200,17 @@ Flow Rank::leave_excluded(Walk& walk, WrapperCall& call) {
   return flow;
 }
 
+/// An identity on the output, which has the slot to ask for.
+NodeRef Rank::make_boundary_node(Walk& walk, ValueId output, SavedSlot slot) {
+  NodeRef ref = tape_.make(tape_.next_seq());
+  Node& node = tape_[ref.index()];
+  node.is_boundary = true;
+  node.n_outputs = 1;
+  node.edges.push_back(edge_to(walk, output));
+  node.saves.push_back(std::move(slot));
+  return ref;
+}
+
 /// Each output leaf goes through an identity whose save belongs to the frame around: the first step
 /// of backward past it asks for that save, and so drives the replay.
 Flow Rank::put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry) {
@@ -211,12 +230,7 @@ Flow Rank::put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry) {
     SavedSlot slot;
     if (recorded != nullptr && recorded->slot) slot.recorded = &*recorded->slot;
     const Flow flow = pack(walk, trigger(), slot);
-    NodeRef ref = tape_.make(tape_.next_seq());
-    Node& node = tape_[ref.index()];
-    node.is_boundary = true;
-    node.n_outputs = 1;
-    node.edges.push_back(edge_to(walk, output));
-    node.saves.push_back(std::move(slot));
+    NodeRef ref = make_boundary_node(walk, output, std::move(slot));
     const ValueId shown_as = recorded != nullptr ? after : before.value;
     Tensor passed{before.hold.shared_as(walk.owner), shown_as, next_tensor_++};
     log_->boundary_view(before.id, shown(passed));

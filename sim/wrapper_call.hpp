@@ -27,6 +27,7 @@ struct WrapperCall {
   bool can_have_boundary = false;  // some output leaf requires grad
   std::vector<Input> inputs;
   std::vector<std::uint32_t> slots;
+  std::vector<std::int64_t> kept_storages;  // of what the body saves and keeps
 };
 
 }  // namespace remat

@@ -78,8 +78,12 @@ class UnpackFollowsReplay : public Invariant {
     return event.text(Field::role) == "remat_saved_input";
   }
 
+  static bool is_saved_input(const Slot& slot, const Trace& trace) {
+    return slot.role && trace.names()[*slot.role] == "remat_saved_input";
+  }
+
   bool is_filled(const Slot& slot, const Facts& facts, const Trace& trace) const {
-    if (slot.role && trace.names()[*slot.role] == "remat_saved_input") {
+    if (is_saved_input(slot, trace)) {
       return !slot.region || !facts.session() ||
              rederived_.count({slot.region->index(), facts.session()->bits()}) > 0;
     }
@@ -114,6 +118,8 @@ class UnpackFollowsReplay : public Invariant {
   static void observe_refusal(const EventView& event, const Facts& facts, Report& report) {
     const Slot* slot = facts.slot();
     if (slot == nullptr || slot->released_seq || !holds_no_tensor(*slot)) return;
+    // What a region's slot was filled with went to another session: nothing wrong was read.
+    if (is_saved_input(*slot, event.trace()) && event.text(Field::code) == "E-TWICE") return;
     const Request* open = slot->open_request(facts.session());
     const std::optional<SessionKey> session = open != nullptr ? open->session : facts.session();
     // E1: where no unpack_begin stands, it may have been asked for at any time since its pack.

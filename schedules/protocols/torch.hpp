@@ -22,6 +22,7 @@ class TorchProtocol : public Protocol {
   FrameRules frame_rules() const override;
   CacheRules cache_rules() const override;
   ExclusionRules exclusion_rules() const override { return {}; }
+  RematRules remat_rules() const override { return {}; }
   bool rederives(const InputMatch&) const override { return false; }
   bool keeps(const KeepRequest&) const override { return false; }
   bool serves_kept_ops() const override { return false; }
@@ -34,6 +35,7 @@ class TorchProtocol : public Protocol {
  protected:
   const ProtocolOptions& options() const { return options_; }
   bool is_strict() const { return options_.compat == Compat::strict; }
+  bool has_state_hooks() const { return options_.state_hooks.value_or(is_strict()); }
   BoundaryPasses boundaries() const { return options_.boundaries; }
   bool has(ProtocolFault fault) const { return options_.fault == fault; }
 

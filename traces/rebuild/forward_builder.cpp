@@ -14,7 +14,7 @@ constexpr std::size_t depth_max = 256;
 }  // namespace
 
 void ForwardBuilder::observe(const EventView& event) {
-  if (observe_excluded(event)) return;
+  if (observe_excluded(event) || observe_remat(event)) return;
   switch (event.kind()) {
     case Kind::unit_begin:
       begin_unit(event);
@@ -46,7 +46,7 @@ void ForwardBuilder::observe(const EventView& event) {
     case Kind::phase_end:
       assign_packs(nullptr);
       close_implicit_regions();
-      if (!open_.empty() || !wrappers_.empty())
+      if (!open_.empty() || !wrappers_.empty() || !remat_regions_.empty())
         refuse("a forward ends inside a region: what was raised there is not recorded");
       break;
     case Kind::unpack_begin:
@@ -143,6 +143,7 @@ void ForwardBuilder::close_region() {
   if (!wrappers_.empty() && wrappers_.back().begin > region.begin)
     refuse("a region and an excluded one overlap");
   region_at(region.begin).end = forward_.statements.size();
+  region_at(region.begin).tells_boundaries = true;
   forward_.statements.emplace_back(RegionEnd{region.begin});
   last_op_.reset();
 }
@@ -195,6 +196,7 @@ void ForwardBuilder::save_inputs(const EventView& event) {
 }
 
 void ForwardBuilder::observe_pack(const EventView& event) {
+  if (observe_remat_pack(event)) return;
   const auto tensor = event.tensor(Field::tensor);
   const std::string_view role = event.text(Field::role);
   if (!tensor || role == "unit_input") return;
@@ -244,6 +246,8 @@ void ForwardBuilder::observe_op(const EventView& event) {
   if (plain_op_name(op.name) == "detach") {  // no node, and no end of the packs before it
     for (std::size_t i = 0; i < event.list_size(Field::outputs); ++i)
       op.outputs.push_back(tensors_->make_detached(event.tensor_item(Field::outputs, i)));
+    if (!op.inputs.empty() && !op.outputs.empty())
+      last_detached_ = {op.inputs[0], event.tensor_item(Field::outputs, 0).tensor.value_or(-1)};
     forward_.statements.emplace_back(std::move(op));
     return;
   }
@@ -314,7 +318,8 @@ bool ForwardBuilder::enters_region_with_sessions() const {
 
 Forward ForwardBuilder::finish() {
   assign_packs(nullptr);
-  if (!wrappers_.empty()) refuse("a forward ends inside an excluded region");
+  if (!wrappers_.empty() || !remat_regions_.empty())
+    refuse("a forward ends inside an excluded region");
   while (!open_.empty())
     close_region();
   drop_unread_copies();

@@ -49,6 +49,11 @@ class ForwardBuilder {
     std::int64_t tensor = 0;
     std::int64_t seq = 0;
     std::optional<ExcludedSlot> excluded;  // in an excluded region's body
+    /// Of a saved region of torch_remat: a tensor that a replay brings from the argument at this
+    /// place; the recording shows no tensor then.
+    std::string path = {};
+    bool is_view = false;  // of the argument
+    bool is_untold() const { return !path.empty(); }
   };
   struct OpenRegion {
     std::size_t begin = 0;
@@ -72,6 +77,18 @@ class ForwardBuilder {
     std::size_t n_regions = 0;       // that are open around it
     std::vector<std::string> paths;  // of its inputs, as a pack names them
     std::vector<OpenBoundary> boundaries;
+  };
+
+  /// A region of torch_remat whose body runs.
+  struct OpenRemat {
+    std::size_t begin = 0;
+    std::size_t n_regions = 0;      // that are open around it
+    std::vector<ValueId> persists;  // outputs that it keeps at its end
+  };
+  /// A tensor that was detached last: who keeps a tensor keeps a detached one.
+  struct Detached {
+    ValueId of{0};
+    std::int64_t tensor = 0;
   };
 
   /// The first reason is the one that is told.
@@ -100,6 +117,20 @@ class ForwardBuilder {
   bool returns_unkept_argument(const WrapperBegin& wrapper) const;
   bool is_inside_reentrant() const;
 
+  // forward_remat.cpp
+  bool observe_remat(const EventView& event);
+  void begin_remat_region(const EventView& event);
+  void end_remat_region();
+  void observe_persist(const EventView& event);
+  void observe_user_pack(const EventView& event);
+  bool observe_remat_pack(const EventView& event);
+  bool is_saving() const;
+  bool is_from_outside(ValueId value) const;
+  void resolve_untold(PendingPack& pack, ValueId value);
+  ValueId argument_of(ValueId saved) const;
+  std::optional<std::size_t> untold_input(const OpStatement& op, std::size_t nth, std::size_t n,
+                                          const std::vector<bool>& taken) const;
+
   void close_region();
   void close_implicit_regions();
   void drop_unread_copies();
@@ -116,6 +147,7 @@ class ForwardBuilder {
   void open_function_body();
   bool saves_outputs_only(const OpStatement& op, std::size_t n) const;
   std::size_t n_of_last_op(const OpStatement* next) const;
+  void give_to_next_op(std::size_t begin, OpStatement& next);
   RegionBegin& region_at(std::size_t begin) {
     return std::get<RegionBegin>(forward_.statements[begin]);
   }
@@ -131,6 +163,8 @@ class ForwardBuilder {
   std::vector<OpenRegion> open_;
   std::vector<PendingPack> pending_;
   std::vector<OpenWrapper> wrappers_;
+  std::vector<OpenRemat> remat_regions_;
+  std::optional<Detached> last_detached_;
   std::vector<PendingPack> input_packs_;  // of the frame that is being made
   std::optional<std::size_t> last_op_;    // its statement
   std::optional<std::int64_t> frame_being_made_;

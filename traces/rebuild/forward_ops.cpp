@@ -100,12 +100,14 @@ std::size_t ForwardBuilder::n_of_last_op(const OpStatement* next) const {
     const auto& last = std::get<OpStatement>(forward_.statements[*last_op_]);
     for (const std::size_t output : saved_outputs(last)) {
       if (output >= last.outputs.size()) continue;
-      if (n >= pending_.size() || !tensors_->is_same_place(pending_[n].value, last.outputs[output]))
+      if (n >= pending_.size() || pending_[n].is_untold() ||
+          !tensors_->is_same_place(pending_[n].value, last.outputs[output]))
         break;
       ++n;
     }
   }
   for (std::size_t i = pending_.size(); i-- > n;) {
+    if (pending_[i].is_untold()) continue;  // an input of the region, and so of the op
     const ValueId value = pending_[i].value;
     const bool is_input = std::any_of(next->inputs.begin(), next->inputs.end(), [&](ValueId input) {
       return tensors_->is_same_place(input, value);
@@ -143,7 +145,17 @@ void ForwardBuilder::give_to_last_op(std::size_t n) {
   }
   auto& last = std::get<OpStatement>(forward_.statements[*last_op_]);
   if (!saves_outputs_only(last, n)) open_function_body();
+  std::vector<bool> taken(last.inputs.size(), false);
   for (std::size_t i = 0; i < n; ++i) {
+    if (pending_[i].is_untold()) {
+      const auto input = untold_input(last, i, n, taken);
+      if (!input) {
+        refuse("a region saves an input of its own for an op that reads none");
+        return;
+      }
+      taken[*input] = true;
+      resolve_untold(pending_[i], last.inputs[*input]);
+    }
     Save save{pending_[i].value, true, Save::no_factor};
     save.excluded = pending_[i].excluded;
     const auto is_it = [&](ValueId value) { return tensors_->is_same_place(value, save.value); };
@@ -165,35 +177,53 @@ void ForwardBuilder::assign_packs(OpStatement* next) {
   const std::size_t n = n_of_last_op(next);
   give_to_last_op(n);
   if (next == nullptr) last_op_.reset();  // a border: nothing after it belongs to what is before
-  std::vector<bool> taken(next == nullptr ? 0 : next->inputs.size(), false);
-  for (std::size_t i = n; i < pending_.size(); ++i) {
+  if (next != nullptr) give_to_next_op(n, *next);
+  pending_.clear();
+}
+
+/// The pending packs from `begin` on are of its inputs.
+void ForwardBuilder::give_to_next_op(std::size_t begin, OpStatement& op) {
+    std::vector<bool> taken(op.inputs.size(), false);
+  for (std::size_t i = begin; i < pending_.size(); ++i) {
+    if (pending_[i].is_untold()) {
+      const auto input = untold_input(op, i - begin, pending_.size() - begin, taken);
+      if (!input) {
+        refuse("a region saves an input of its own for an op that reads none");
+        return;
+      }
+      taken[*input] = true;
+      resolve_untold(pending_[i], op.inputs[*input]);
+      Save save{pending_[i].value, false, save_factor(false, static_cast<std::ptrdiff_t>(*input))};
+      save.excluded = pending_[i].excluded;
+      op.saves.push_back(save);
+      continue;
+    }
     Save save{pending_[i].value, false, Save::no_factor};
     save.excluded = pending_[i].excluded;
     const auto copied = copied_.find(save.value.index());
     if (copied != copied_.end()) {
       save.copy_of = copied->second;
       save.factor = 0;
-      next->saves.push_back(save);
+      op.saves.push_back(save);
       continue;
     }
     // Which input it is, where one tensor is several: the kind's own order tells.
-    std::size_t best = next->inputs.size();
-    for (const SaveRule& rule : next->kind->saves) {
-      if (rule.what == SaveRule::What::input && rule.index < next->inputs.size() &&
-          best == next->inputs.size() && !taken[rule.index] &&
-          tensors_->is_same_place(next->inputs[rule.index], save.value))
+    std::size_t best = op.inputs.size();
+    for (const SaveRule& rule : op.kind->saves) {
+      if (rule.what == SaveRule::What::input && rule.index < op.inputs.size() &&
+          best == op.inputs.size() && !taken[rule.index] &&
+          tensors_->is_same_place(op.inputs[rule.index], save.value))
         best = rule.index;
     }
-    for (std::size_t k = 0; k < next->inputs.size() && best == next->inputs.size(); ++k)
-      if (!taken[k] && tensors_->is_same_place(next->inputs[k], save.value)) best = k;
-    if (best < next->inputs.size()) {
+    for (std::size_t k = 0; k < op.inputs.size() && best == op.inputs.size(); ++k)
+      if (!taken[k] && tensors_->is_same_place(op.inputs[k], save.value)) best = k;
+    if (best < op.inputs.size()) {
       taken[best] = true;
-      save.value = next->inputs[best];
+      save.value = op.inputs[best];
       save.factor = save_factor(false, static_cast<std::ptrdiff_t>(best));
     }
-    next->saves.push_back(save);
+    op.saves.push_back(save);
   }
-  pending_.clear();
 }
 
 }  // namespace remat

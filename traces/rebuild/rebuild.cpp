@@ -36,8 +36,14 @@ class Rebuilder {
       run_.unsupported = "a tensor that one forward made is read or written in another";
     if (run_.selects_ops && has_nested_regions() && !run_.unsupported)
       run_.unsupported = "a region inside a selective one: whose policy decides is not told";
-    if (run_.selects_ops && run_.has_wrappers && !run_.unsupported)
+    const bool leaves_out = run_.has_wrappers || run_.has_remat_regions;
+    if (run_.selects_ops && leaves_out && !run_.unsupported)
       run_.unsupported = "excluded regions inside a selective one";
+    if (run_.has_wrappers && run_.has_remat_regions && !run_.unsupported)
+      run_.unsupported = "excluded regions beside those of torch_remat";
+    if (loses_frames_ && !has_backward() && !run_.unsupported)
+      run_.unsupported = "a region's frame goes in forward and no backward follows: what was raised "
+                         "there is not recorded";
     if (run_.order.empty() && !run_.unsupported)
       run_.unsupported = "the recording shows no phase: nothing says what the run did";
     return std::move(run_);
@@ -101,9 +107,6 @@ class Rebuilder {
       case Kind::phase_begin:
         begin_phase(event);
         return;
-      case Kind::region_begin:
-        run_.unsupported = "torch_remat regions";
-        return;
       case Kind::session_open:
         sessions_.open(event, builder_ && builder_->has_regions());
         return;
@@ -137,6 +140,13 @@ class Rebuilder {
     const auto tensor = event.integer(Field::tensor);
     const auto value = tensor ? tensors_.value_of(*tensor) : std::nullopt;
     if (value) run_.order.back().writes->push_back(*value);
+  }
+
+  bool has_backward() const {
+    return std::any_of(run_.order.begin(), run_.order.end(), [](const PhaseStep& step) {
+      return step.kind == PhaseStep::Kind::backward || step.kind == PhaseStep::Kind::dx ||
+             step.kind == PhaseStep::Kind::dw;
+    });
   }
 
   bool has_nested_regions() const {
@@ -275,6 +285,11 @@ class Rebuilder {
       run_.has_regions = true;
       run_.knows_sessions |= event.text(Field::impl) == "hyper_parallel";
     }
+    // One under no_grad saves nothing and goes at once.
+    const auto frame = event.integer(Field::frame);
+    if (event.kind() == Kind::inputs_save && frame) saved_frames_.insert(*frame);
+    loses_frames_ |= event.kind() == Kind::frame_free && frame && saved_frames_.contains(*frame);
+    run_.has_remat_regions |= event.kind() == Kind::region_begin;
     run_.has_wrappers |= event.kind() == Kind::wrapper_enter && event.text(Field::exec) != "plain";
     if (event.kind() == Kind::unit_begin && event.is_true(Field::reentrant))
       run_.has_regions = run_.has_reentrant_regions = true;
@@ -331,6 +346,8 @@ class Rebuilder {
   std::vector<std::int64_t> pending_parameters_;
   SessionSteps sessions_;
   bool is_later_ = false;
+  IdSet saved_frames_;         // that saved their inputs
+  bool loses_frames_ = false;  // a forward lets one of them go
   bool raises_ = false;  // a forward does, as the program foresees
 };
 

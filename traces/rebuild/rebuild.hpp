@@ -18,6 +18,7 @@ struct RebuiltRun {
   bool has_reentrant_regions = false;
   bool selects_ops = false;     // a selective policy decided for each op
   bool has_wrappers = false;    // excluded regions inside checkpointed ones
+  bool has_remat_regions = false;  // of torch_remat
   bool knows_sessions = false;  // some region's frames may be replayed by recompute sessions
   /// Why a prediction from this recording would be a guess; none where it is not.
   std::optional<std::string> unsupported;
