@@ -96,7 +96,7 @@ struct RegionBegin {
   bool reentrant = false;
   bool early_stop = true;
   bool preserves_rng = true;
-  bool knows_sessions = false;            // recompute sessions may replay it
+  bool knows_sessions = false;    // recompute sessions may replay it
   bool tells_boundaries = false;  // those of torch_remat are ops of the body, as a recording has it
   std::optional<std::int64_t> frame;      // its number, where a recording gives one
   std::vector<ValueId> inputs;            // top-level tensor arguments, kept as saved tensors
@@ -115,7 +115,8 @@ struct RegionEnd {
   std::size_t begin = 0;
 };
 /// A region within a checkpointed one that has a say in its replay: an exclusion wrapper's
-/// (protocols.md P3 to P6) or torch_remat's (P7). Runs up to the statement at `end`, its WrapperEnd.
+/// (protocols.md P3 to P6) or torch_remat's (P7). Runs up to the statement at `end`, its
+/// WrapperEnd.
 struct WrapperBegin {
   /// What a replay is to do with the body.
   enum class Policy : std::uint8_t {

@@ -59,6 +59,7 @@ Prediction predicted_from(const Trace& recording, Trace& simulated) {
   simulation.rank.loss_has_dw_at_once = run.knows_sessions;
   simulation.rank.carries_shapes = run.has_wrappers;
   simulation.options.ambient_hooks = run.has_ambient_hooks;
+  simulation.options.state_hooks = run.has_state_hooks;
   simulation.config_json = fmt::format(R"({{"protocol":"{}","compat":"{}"}})", prediction.protocol,
                                        run.has_wrappers ? "public" : "torch");
   const SimulationResult result = simulate(simulation, simulated);

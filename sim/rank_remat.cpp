@@ -222,8 +222,8 @@ Flow Rank::rederive_inputs(Walk& walk, const WrapperBegin& region, const SaveRec
         .path = packed_from.path,
         .is_view = value_of(slot.value).layout != value_of(packed_from.value).layout};
     const bool is_refused = !brought.code.empty();
-    log_->remat_rederive(shown_region(frame, region), place, walk.key,
-                         shown(brought.tensor, true), is_refused);
+    log_->remat_rederive(shown_region(frame, region), place, walk.key, shown(brought.tensor, true),
+                         is_refused);
     if (is_refused) {
       return fail(brought.code, runtime_error,
                   fmt::format("slot {} of {}, input {}: {}", name, described(frame, region),
@@ -237,10 +237,10 @@ Flow Rank::rederive_inputs(Walk& walk, const WrapperBegin& region, const SaveRec
 Flow Rank::serve_saved(Walk& walk, const WrapperBegin& region, SaveRecord& record) {
   CheckpointFrame& frame = *frames_[walk.frame];
   if (record.outputs.size() != region.outputs.size()) {
-    return fail("E-USER", "builtins.ValueError",
-                fmt::format("{} is served {} tensors, where its code takes {}",
-                            described(frame, region), record.outputs.size(),
-                            region.outputs.size()));
+    return fail(
+        "E-USER", "builtins.ValueError",
+        fmt::format("{} is served {} tensors, where its code takes {}", described(frame, region),
+                    record.outputs.size(), region.outputs.size()));
   }
   for (std::size_t i = 0; i < region.outputs.size(); ++i) {
     SaveRecord::Output& output = record.outputs[i];
@@ -287,10 +287,10 @@ Flow Rank::refuse_placeholder_inputs(Walk& walk, const OpStatement& op) {
   for (const ValueId input : op.inputs) {
     const Tensor tensor = tensor_of(walk, input, walk.owner);
     const UnkeptOutput* of = frame.placeholders.find(ledger_.number(tensor.hold.storage()));
-    const bool is_view = !op.writes && std::all_of(op.outputs.begin(), op.outputs.end(),
-                                                   [&](ValueId output) {
-                                                     return lies_on(*program_, input, output);
-                                                   });
+    const bool is_view =
+        !op.writes && std::all_of(op.outputs.begin(), op.outputs.end(), [&](ValueId output) {
+          return lies_on(*program_, input, output);
+        });
     if (of == nullptr || is_view) continue;
     Few<std::int64_t> ids;
     for (const ValueId read : op.inputs)

@@ -118,8 +118,8 @@ const PlantedState::LatestSlots* Rank::latest_slots(const WrapperBegin& wrapper,
   return is_there ? &found->second : nullptr;
 }
 
-/// What the replay's call has at the path that forward's tensor came in by, seen as what was packed;
-/// and why it may not go into the slot.
+/// What the replay's call has at the path that forward's tensor came in by, seen as what was
+/// packed; and why it may not go into the slot.
 Rank::Brought Rank::bring(Walk& walk, const WrapperBegin& wrapper, const InputSlot& slot) {
   const WrapperBegin::Input& packed_from = slot.wrapper->inputs[slot.input];
   const auto found = std::find_if(
@@ -146,8 +146,8 @@ Rank::Brought Rank::bring(Walk& walk, const WrapperBegin& wrapper, const InputSl
     brought.code = code;
     brought.why = std::move(why);
   };
-  const bool is_placeholder = from.value == program_->placeholder ||
-                              frame.placeholders.contains(ledger_.number(storage));
+  const bool is_placeholder =
+      from.value == program_->placeholder || frame.placeholders.contains(ledger_.number(storage));
   const bool refuses_placeholders =
       exclusion_rules_.refuses_placeholders || remat_rules_.handles_regions;
   if (refuses_placeholders && is_placeholder)

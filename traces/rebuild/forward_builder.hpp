@@ -128,6 +128,7 @@ class ForwardBuilder {
   bool is_from_outside(ValueId value) const;
   void resolve_untold(PendingPack& pack, ValueId value);
   ValueId argument_of(ValueId saved) const;
+  std::optional<ValueId> untold_argument(const PendingPack& pack) const;
   std::optional<std::size_t> untold_input(const OpStatement& op, std::size_t nth, std::size_t n,
                                           const std::vector<bool>& taken) const;
 

@@ -145,16 +145,14 @@ void ForwardBuilder::give_to_last_op(std::size_t n) {
   }
   auto& last = std::get<OpStatement>(forward_.statements[*last_op_]);
   if (!saves_outputs_only(last, n)) open_function_body();
-  std::vector<bool> taken(last.inputs.size(), false);
   for (std::size_t i = 0; i < n; ++i) {
     if (pending_[i].is_untold()) {
-      const auto input = untold_input(last, i, n, taken);
-      if (!input) {
-        refuse("a region saves an input of its own for an op that reads none");
+      const auto argument = untold_argument(pending_[i]);
+      if (!argument) {
+        refuse("a region saves an input of its own that none of its ops reads");
         return;
       }
-      taken[*input] = true;
-      resolve_untold(pending_[i], last.inputs[*input]);
+      resolve_untold(pending_[i], *argument);
     }
     Save save{pending_[i].value, true, Save::no_factor};
     save.excluded = pending_[i].excluded;
@@ -183,7 +181,7 @@ void ForwardBuilder::assign_packs(OpStatement* next) {
 
 /// The pending packs from `begin` on are of its inputs.
 void ForwardBuilder::give_to_next_op(std::size_t begin, OpStatement& op) {
-    std::vector<bool> taken(op.inputs.size(), false);
+  std::vector<bool> taken(op.inputs.size(), false);
   for (std::size_t i = begin; i < pending_.size(); ++i) {
     if (pending_[i].is_untold()) {
       const auto input = untold_input(op, i - begin, pending_.size() - begin, taken);

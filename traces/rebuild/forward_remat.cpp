@@ -63,7 +63,8 @@ void ForwardBuilder::end_remat_region() {
   }
   const OpenRemat region = std::move(remat_regions_.back());
   remat_regions_.pop_back();
-  if (open_.size() != region.n_regions) refuse("a checkpointed region and one of torch_remat overlap");
+  if (open_.size() != region.n_regions)
+    refuse("a checkpointed region and one of torch_remat overlap");
   std::get<WrapperBegin>(forward_.statements[region.begin]).end = forward_.statements.size();
   forward_.statements.emplace_back(WrapperEnd{region.begin});
   for (const ValueId value : region.persists)
@@ -136,7 +137,8 @@ bool ForwardBuilder::observe_remat_pack(const EventView& event) {
 bool ForwardBuilder::is_from_outside(ValueId value) const {
   for (std::size_t at = remat_regions_.back().begin; at < forward_.statements.size(); ++at) {
     const auto* op = std::get_if<OpStatement>(&forward_.statements[at]);
-    if (op != nullptr && std::count(op->outputs.begin(), op->outputs.end(), value) > 0) return false;
+    if (op != nullptr && std::count(op->outputs.begin(), op->outputs.end(), value) > 0)
+      return false;
   }
   return true;
 }
@@ -148,8 +150,7 @@ std::optional<std::size_t> ForwardBuilder::untold_input(const OpStatement& op, s
                                                         const std::vector<bool>& taken) const {
   std::vector<Save> by_table = saves_by_table(*program_, op);
   std::erase_if(by_table, [](const Save& save) { return save.after_op; });
-  if (by_table.size() == n && by_table[nth].factor < op.inputs.size())
-    return by_table[nth].factor;
+  if (by_table.size() == n && by_table[nth].factor < op.inputs.size()) return by_table[nth].factor;
   for (std::size_t i = 0; i < op.inputs.size(); ++i)
     if (!taken[i] && is_from_outside(argument_of(op.inputs[i]))) return i;
   return std::nullopt;
@@ -163,12 +164,30 @@ ValueId ForwardBuilder::argument_of(ValueId saved) const {
     const auto* op = std::get_if<OpStatement>(&forward_.statements[at]);
     if (op == nullptr) continue;
     for (const ValueId input : op->inputs) {
-      const bool looks_at_it =
-          program_->values[input].buffer == program_->values[saved].buffer;
+      const bool looks_at_it = program_->values[input].buffer == program_->values[saved].buffer;
       if (looks_at_it && is_from_outside(input)) return input;
     }
   }
   return saved;
+}
+
+/// Of a custom Function's node, which saves once its body has run: the argument that is known under
+/// this path, or the first that the region reads and no other path has.
+std::optional<ValueId> ForwardBuilder::untold_argument(const PendingPack& pack) const {
+  const auto& region = std::get<WrapperBegin>(forward_.statements[remat_regions_.back().begin]);
+  for (const WrapperBegin::Input& input : region.inputs)
+    if (input.path == pack.path) return input.value;
+  for (std::size_t at = remat_regions_.back().begin; at < forward_.statements.size(); ++at) {
+    const auto* op = std::get_if<OpStatement>(&forward_.statements[at]);
+    if (op == nullptr) continue;
+    for (const ValueId input : op->inputs) {
+      const bool is_taken =
+          std::any_of(region.inputs.begin(), region.inputs.end(),
+                      [&](const WrapperBegin::Input& known) { return known.value == input; });
+      if (!is_taken && is_from_outside(input)) return input;
+    }
+  }
+  return std::nullopt;
 }
 
 /// The tensor has been found: so is the argument that a replay brings it from.

@@ -42,8 +42,9 @@ class Rebuilder {
     if (run_.has_wrappers && run_.has_remat_regions && !run_.unsupported)
       run_.unsupported = "excluded regions beside those of torch_remat";
     if (loses_frames_ && !has_backward() && !run_.unsupported)
-      run_.unsupported = "a region's frame goes in forward and no backward follows: what was raised "
-                         "there is not recorded";
+      run_.unsupported =
+          "a region's frame goes in forward and no backward follows: what was raised "
+          "there is not recorded";
     if (run_.order.empty() && !run_.unsupported)
       run_.unsupported = "the recording shows no phase: nothing says what the run did";
     return std::move(run_);
@@ -289,6 +290,7 @@ class Rebuilder {
     const auto frame = event.integer(Field::frame);
     if (event.kind() == Kind::inputs_save && frame) saved_frames_.insert(*frame);
     loses_frames_ |= event.kind() == Kind::frame_free && frame && saved_frames_.contains(*frame);
+    run_.has_state_hooks |= event.kind() == Kind::state_hook;
     run_.has_remat_regions |= event.kind() == Kind::region_begin;
     run_.has_wrappers |= event.kind() == Kind::wrapper_enter && event.text(Field::exec) != "plain";
     if (event.kind() == Kind::unit_begin && event.is_true(Field::reentrant))
@@ -348,7 +350,7 @@ class Rebuilder {
   bool is_later_ = false;
   IdSet saved_frames_;         // that saved their inputs
   bool loses_frames_ = false;  // a forward lets one of them go
-  bool raises_ = false;  // a forward does, as the program foresees
+  bool raises_ = false;        // a forward does, as the program foresees
 };
 
 }  // namespace

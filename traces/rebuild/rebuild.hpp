@@ -16,10 +16,11 @@ struct RebuiltRun {
   bool has_ambient_hooks = false;  // saved-tensor hooks of the recorder turned version checks off
   bool has_regions = false;        // checkpointed ones
   bool has_reentrant_regions = false;
-  bool selects_ops = false;     // a selective policy decided for each op
-  bool has_wrappers = false;    // excluded regions inside checkpointed ones
+  bool selects_ops = false;        // a selective policy decided for each op
+  bool has_wrappers = false;       // excluded regions inside checkpointed ones
   bool has_remat_regions = false;  // of torch_remat
-  bool knows_sessions = false;  // some region's frames may be replayed by recompute sessions
+  bool has_state_hooks = false;    // … which keep the generator in step
+  bool knows_sessions = false;     // some region's frames may be replayed by recompute sessions
   /// Why a prediction from this recording would be a guess; none where it is not.
   std::optional<std::string> unsupported;
 };
