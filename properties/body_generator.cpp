@@ -47,7 +47,9 @@ enum class Form : std::uint8_t {
   forward_only,
   nested,
   excluded,
-  caught
+  caught,
+  saved,
+  recomputed
 };
 
 }  // namespace
@@ -155,11 +157,14 @@ void BodyGenerator::write_statement(std::size_t depth) {
   // How often an effect is to run is known where each backward is one graph task.
   allow(Form::effect, Feature::side_effects, !made_->is_split && has(Edit::none));
   allow(Form::forward_only, Feature::forward_only, region_floor_ > 0);
-  allow(Form::nested, Feature::nesting, depth < 2 && region_floor_ > 0);
+  allow(Form::nested, Feature::nesting, depth < 2 && region_floor_ > 0 && !saves());
   const bool may_exclude = excludes() && region_floor_ > 0 && !is_excluded_;
   allow(Form::caught, Feature::caught_errors, region_floor_ > 0 && !is_excluded_);
   allow(Form::excluded, Feature::excluded, may_exclude);
-  allow(Form::excluded, Feature::excluded, may_exclude);
+  const bool may_save = saves() && region_floor_ > 0 && !is_excluded_;
+  allow(Form::saved, Feature::excluded, may_save);
+  allow(Form::saved, Feature::excluded, may_save);
+  allow(Form::recomputed, Feature::excluded, may_save && depth < 2);
   switch (forms[tape_->choose(forms.size())]) {
     case Form::plain:
       return write_plain();
@@ -180,6 +185,10 @@ void BodyGenerator::write_statement(std::size_t depth) {
       return write_caught();
     case Form::excluded:
       return write_excluded();
+    case Form::saved:
+      return write_saved();
+    case Form::recomputed:
+      return write_recomputed(depth);
     case Form::nested:
       return write_region("r" + std::to_string(n_regions_++), false, depth + 1);
   }

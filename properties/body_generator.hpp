@@ -77,6 +77,7 @@ class BodyGenerator {
     std::size_t outer_buffer_floor = 0;
   };
   void write_excluded();
+  std::size_t begin_wrapper(bool save_output, bool hands_over);
   std::vector<ValueId> write_wrapper(const std::vector<ValueId>& handed, bool save_output);
   std::vector<WrapperBegin::Input> choose_arguments(const std::vector<ValueId>& handed);
   ValueId write_argument();
@@ -94,10 +95,18 @@ class BodyGenerator {
   ValueId write_small_wrapper(ValueId argument, bool save_output);
   void write_excluded_edit();
 
+  // remat_body.cpp
+  void write_saved();
+  void write_recomputed(std::size_t depth);
+  void hand_out(ValueId output);
+  void write_remat_edit();
+  std::string remat_region_name();
+
   // edited_body.cpp
   void write_edit();
   void write_last_edit();
   std::string_view choose_first_op();
+  bool saves() const { return is("remat"); }
   bool excludes() const { return is("exclude") || is("exclude-rederive"); }
   void write_bound(std::string_view in_forward, std::string_view in_replay, bool same_layout);
 
@@ -116,6 +125,7 @@ class BodyGenerator {
   std::size_t n_ops_ = 0;
   std::size_t n_wrappers_ = 0;
   std::size_t n_small_wrappers_ = 0;  // of edits: called once
+  std::size_t n_remat_regions_ = 0;
   bool is_excluded_ = false;          // an excluded region's body is being written
   std::optional<ValueId> escaped_;
   std::optional<ValueId> region_argument_;

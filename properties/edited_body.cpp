@@ -32,7 +32,7 @@ void BodyGenerator::write_edit() {
       return;
     case Edit::parameter_written:
       read_param_ = params_.front();
-      if (excludes() && tape_->choose(2) == 1) {
+      if ((excludes() || saves()) && tape_->choose(2) == 1) {
         write_small_wrapper({last, *read_param_}, true, [&] {
           return write_op("mul", {last, *read_param_}, 1, false);
         });
@@ -79,6 +79,11 @@ void BodyGenerator::write_edit() {
     case Edit::fewer_excluded_calls:
     case Edit::output_escapes:
       return write_excluded_edit();
+    case Edit::same_name_twice:
+    case Edit::recomputed_in_saved:
+    case Edit::checkpoint_in_checkpoint:
+    case Edit::no_record:
+      return write_remat_edit();
     case Edit::none:
     case Edit::backward_twice:
     case Edit::argument_written:

@@ -102,16 +102,26 @@ std::string BodyGenerator::wrapper_name() {
   return "e" + std::to_string(again ? n_wrappers_ - 1 : n_wrappers_++);
 }
 
+std::size_t BodyGenerator::begin_wrapper(bool save_output, bool hands_over) {
+  WrapperBegin wrapper;
+  if (saves()) {
+    wrapper.name = remat_region_name();
+    wrapper.policy = WrapperBegin::Policy::save;
+  } else {
+    wrapper.name = wrapper_name();
+    wrapper.save_output = save_output;
+    wrapper.hands_over = hands_over;
+  }
+  return builder_->begin_wrapper(std::move(wrapper));
+}
+
 std::vector<ValueId> BodyGenerator::write_wrapper(const std::vector<ValueId>& handed,
                                                   bool save_output) {
   const bool makes_argument = handed.empty() && draws(Feature::fresh_arguments);
   const std::vector<WrapperBegin::Input> inputs =
       choose_arguments(makes_argument ? std::vector{write_argument()} : handed);
-  WrapperBegin wrapper;
-  wrapper.name = wrapper_name();
-  wrapper.save_output = save_output;
-  wrapper.hands_over = makes_argument && tape_->choose(2) == 1;
-  const std::size_t begin = builder_->begin_wrapper(std::move(wrapper));
+  const bool hands_over = makes_argument && tape_->choose(2) == 1;
+  const std::size_t begin = begin_wrapper(save_output, hands_over);
   std::vector<ValueId> inside;
   for (const WrapperBegin::Input& input : inputs) {
     const BufferId buffer = builder_->value(input.value).buffer;
@@ -179,7 +189,7 @@ ValueId BodyGenerator::write_small_wrapper(const std::vector<ValueId>& arguments
                                            const SmallBody& body) {
   WrapperBegin wrapper;
   wrapper.name = "s" + std::to_string(n_small_wrappers_++);
-  wrapper.save_output = save_output;
+  wrapper.save_output = save_output || saves();
   const std::size_t begin = builder_->begin_wrapper(std::move(wrapper));
   const ExcludedScope scope = enter_excluded({arguments.front()});
   const ValueId output = body();
@@ -187,6 +197,7 @@ ValueId BodyGenerator::write_small_wrapper(const std::vector<ValueId>& arguments
   for (std::size_t i = 0; i < arguments.size(); ++i)
     inputs.push_back(leaf_at(arguments[i], "arg" + std::to_string(i)));
   leave_excluded(scope, begin, inputs, {output});
+  if (saves() && save_output) builder_->needs_tensor(output);
   pool_.push_back(output);
   return output;
 }
@@ -240,10 +251,12 @@ void BodyGenerator::write_excluded_edit() {
     case Edit::excluded_in_excluded:
       write_small_wrapper({last}, true, [&] { return write_small_wrapper(last, true); });
       return;
-    case Edit::unkept_output_read:
-      write_small_wrapper(last, false);
-      write_op("tanh", {pool_.back()});
+    case Edit::unkept_output_read: {
+      const ValueId output = write_small_wrapper(last, false);
+      pool_.pop_back();  // no later region is to ask for it
+      write_op("tanh", {output});
       return;
+    }
     case Edit::rederived_input_written:
     case Edit::served_output_written: {
       const ValueId argument = write_op("neg", {last}, 1, false);

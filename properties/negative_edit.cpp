@@ -13,39 +13,41 @@ constexpr std::uint8_t selective = 8;
 constexpr std::uint8_t excluding = 16;   // P3
 constexpr std::uint8_t rederiving = 32;  // P4 to P6
 constexpr std::uint8_t wrappers = excluding | rederiving;
-constexpr std::uint8_t all = plain | torch | reentrant | selective | wrappers;
+constexpr std::uint8_t saving = 64;  // P7
+constexpr std::uint8_t leaving_out = wrappers | saving;
+constexpr std::uint8_t all = plain | torch | reentrant | selective | leaving_out;
 
 constexpr std::array rows = {
     EditRow{Edit::none, "none", "", 0, all},
     // Exceptions are what user code has most of.
     EditRow{Edit::raise_in_forward, "raise in forward", "E-USER", 5, all},
     EditRow{Edit::raise_in_replay, "raise in replay", "E-USER", 5,
-            torch | reentrant | selective | wrappers},
+            torch | reentrant | selective | leaving_out},
     EditRow{Edit::backward_twice, "backward twice", "E-TWICE", 1, all},
     EditRow{Edit::argument_written,
             "argument written",
             "E-MUTATED",
             1,
-            torch | selective | wrappers,
+            torch | selective | leaving_out,
             {"version_unchanged"}},
     EditRow{Edit::parameter_written,
             "parameter written",
             "E-MUTATED",
             1,
-            torch | selective | wrappers,
+            torch | selective | leaving_out,
             {"version_unchanged"}},
     EditRow{Edit::hidden_argument_written,
             "hidden argument written",
             "E-MUTATED",
             1,
-            torch | selective | wrappers,
+            torch | selective | leaving_out,
             {"version_unchanged"}},
     EditRow{Edit::fewer_saves,
             "fewer saves",
             "E-COUNT",
             1,
-            torch,
-            {"saved_lists_match", "gradients_equal_plain"}},
+            torch | saving,
+            {"saved_lists_match", "boundaries_match", "gradients_equal_plain"}},
     EditRow{Edit::fewer_saves_unchecked,
             "fewer saves unchecked",
             "E-SLOT-EMPTY",
@@ -65,7 +67,8 @@ constexpr std::array rows = {
             torch,
             {"saved_lists_match", "gradients_equal_plain"}},
     EditRow{Edit::other_layout, "other layout", "E-META", 1, torch, {"saved_lists_match"}},
-    EditRow{Edit::stale_slot, "stale slot", "E-SLOT-STALE", 1, torch, {"version_unchanged"}},
+    EditRow{Edit::stale_slot, "stale slot", "E-SLOT-STALE", 1, torch | saving,
+            {"version_unchanged"}},
     EditRow{Edit::kept_output_written,
             "kept output written",
             "E-MUTATED",
@@ -89,31 +92,31 @@ constexpr std::array rows = {
             "unkept output read",
             "E-PLACEHOLDER",
             2,
-            rederiving,
+            rederiving | saving,
             {"boundaries_match"}},
     EditRow{Edit::rederived_input_written,
             "rederived input written",
             "E-SLOT-STALE",
             1,
-            rederiving,
+            rederiving | saving,
             {"version_unchanged"}},
     EditRow{Edit::served_output_written,
             "served output written",
             "E-MUTATED",
             1,
-            wrappers,
+            wrappers | saving,
             {"version_unchanged"}},
     EditRow{Edit::excluded_input_missing,
             "excluded input missing",
             "E-PATH",
             2,
-            rederiving,
+            rederiving | saving,
             {"boundaries_match", "saved_lists_match"}},
     EditRow{Edit::excluded_input_reshaped,
             "excluded input reshaped",
             "E-LAYOUT",
             2,
-            rederiving,
+            rederiving | saving,
             {"saved_lists_match"}},
     EditRow{Edit::fewer_excluded_calls,
             "fewer excluded calls",
@@ -127,6 +130,10 @@ constexpr std::array rows = {
             1,
             rederiving,
             {"unpack_follows_replay"}},
+    EditRow{Edit::same_name_twice, "same name twice", "E-STRUCTURE", 1, saving},
+    EditRow{Edit::recomputed_in_saved, "recomputed in saved", "E-STRUCTURE", 1, saving},
+    EditRow{Edit::checkpoint_in_checkpoint, "checkpoint in checkpoint", "E-STRUCTURE", 1, saving},
+    EditRow{Edit::no_record, "no record", "E-CACHE-MISS", 1, saving},
 };
 
 std::uint8_t bit_of(const std::string& protocol) {
@@ -135,6 +142,7 @@ std::uint8_t bit_of(const std::string& protocol) {
   if (protocol == "torch-sac") return selective;
   if (protocol == "exclude") return excluding;
   if (protocol == "exclude-rederive") return rederiving;
+  if (protocol == "remat") return saving;
   return plain;
 }
 

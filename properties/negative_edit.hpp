@@ -40,7 +40,11 @@ enum class Edit : std::uint8_t {
   excluded_input_missing,
   excluded_input_reshaped,
   fewer_excluded_calls,
-  output_escapes
+  output_escapes,
+  same_name_twice,
+  recomputed_in_saved,
+  checkpoint_in_checkpoint,
+  no_record
 };
 
 struct EditRow {

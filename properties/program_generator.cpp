@@ -19,8 +19,8 @@ constexpr std::array<std::string_view, feature_count> feature_names = {
     "sharing",  "forward_only", "same_shapes",      "counted_policy",  "odd_params",
     "excluded", "chains",       "nested_arguments", "fresh_arguments", "caught_errors"};
 
-constexpr std::array<std::string_view, 6> protocol_names = {
-    "torch", "torch-sac", "torch-reentrant", "none", "exclude", "exclude-rederive"};
+constexpr std::array<std::string_view, 7> protocol_names = {
+    "torch", "torch-sac", "torch-reentrant", "none", "exclude", "exclude-rederive", "remat"};
 
 std::string choose_protocol(ChoiceTape& tape, const std::string& only) {
   if (only.empty()) return std::string(protocol_names[tape.choose(protocol_names.size())]);

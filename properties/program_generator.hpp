@@ -40,7 +40,7 @@ enum class Feature : std::uint8_t {
   same_shapes,       // D22: outputs as large as the first input, so that one passes for another
   counted_policy,    // D16: of an op's kept calls every second one only
   odd_params,        // D6: parameters that are scalars or integers
-  excluded,          // D4: excluded regions
+  excluded,          // D4: excluded regions, and those of torch_remat
   chains,            // D5: excluded regions that hand all they return to the next
   nested_arguments,  // D8: arguments of excluded regions in lists, dicts and by keyword
   fresh_arguments,   // D7: excluded regions are given tensors that are theirs alone, to be written

@@ -69,6 +69,8 @@ class ProgramText {
         write_wrapper(*wrapper, depth);
         write_body(at + 1, wrapper->end, depth + 1);
         at = wrapper->end;
+      } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {
+        line(depth, "a replay needs " + name(needs->value));
       } else if (const auto* effect = std::get_if<SideEffect>(&statement)) {
         line(depth, "effect " + effect->name);
       } else if (const auto* raise = std::get_if<Raise>(&statement)) {
@@ -107,9 +109,13 @@ class ProgramText {
     std::vector<std::string> inputs;
     for (const WrapperBegin::Input& input : wrapper.inputs)
       inputs.push_back(fmt::format("{} {}", input.path, name(input.value)));
-    line(depth,
-         fmt::format("excluded {}({}) returns {}{}:", wrapper.name, fmt::join(inputs, ", "),
-                     names(wrapper.outputs), wrapper.save_output ? "" : ", save_output false"));
+    using Policy = WrapperBegin::Policy;
+    const std::string_view what = wrapper.policy == Policy::exclude ? "excluded"
+                                  : wrapper.policy == Policy::save  ? "saved"
+                                                                    : "recomputed";
+    line(depth, fmt::format("{} {}({}) returns {}{}:", what, wrapper.name, fmt::join(inputs, ", "),
+                            names(wrapper.outputs),
+                            wrapper.save_output ? "" : ", save_output false"));
   }
 
   void write_op(const OpStatement& op, std::size_t depth) {

@@ -122,7 +122,8 @@ class BackwardWalk {
                         passes_on ? shared(*arrived_[at][0]) : new_gradient(bytes_to(node, i)));
     }
     if (op != nullptr && node.frame != no_frame) release_slots(node, *op);
-    if (op != nullptr && node.excluded_in != no_frame && !retain_) {
+    const bool empties = !retain_ || forward_->rules_.remat;  // what was read is handed out
+    if (op != nullptr && node.excluded_in != no_frame && empties) {
       each_slot(node, *op, [&](ValueId saved) { release(node.excluded_in, saved); });
     }
     for (const auto& [edge, gradient] : made)

@@ -46,7 +46,7 @@ void ReferenceForward::find_replays(std::size_t begin, std::size_t end, std::siz
     }
     const ReferenceWalk packs = reference_walk(*program_, rules_, wrappers_,
                                                {.begin = at + 1, .end = region->end, .frame = at});
-    const bool stops = rules_.early_stop && region->early_stop;
+    const bool stops = rules_.early_stop && (region->early_stop || rules_.remat);
     ReferenceWalk walk = reference_walk(*program_, rules_, wrappers_,
                                         {.begin = at + 1,
                                          .end = region->end,

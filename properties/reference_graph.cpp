@@ -11,11 +11,13 @@ ReferenceRules reference_rules(const Scenario& scenario) {
     rules.regions = ReferenceRules::Regions::holders;
   rules.rederives = scenario.protocol == "exclude-rederive";
   rules.has_boundaries = scenario.options.boundaries != BoundaryPasses::none;
+  rules.remat = scenario.protocol == "remat";
+  rules.rederives |= rules.remat;
   rules.excludes = rules.rederives || scenario.protocol == "exclude";
   if (rules.excludes) rules.regions = ReferenceRules::Regions::holders;
   if (scenario.protocol == "torch-reentrant") rules.regions = ReferenceRules::Regions::reentrant;
   rules.selective = scenario.protocol == "torch-sac";
-  rules.early_stop = scenario.options.early_stop;
+  rules.early_stop = scenario.options.early_stop || rules.remat;
   rules.keep_every = scenario.options.keep_every;
   rules.tracks_nested_outputs = scenario.options.compat == Compat::strict;
   return rules;
@@ -66,6 +68,7 @@ bool ReferenceGraph::walk(std::size_t begin, std::size_t end, std::size_t frame,
       } else if (!walk(at + 1, region->end, at, true)) {
         return false;
       }
+      if (wrappers_->at(at) != nullptr) add_boundaries(at, region->outputs);
       at = region->end;
     } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
       if (wrappers_->at(at) == nullptr) continue;
@@ -117,17 +120,21 @@ void ReferenceGraph::add_wrapper(std::size_t at, const WrapperBegin& wrapper, bo
   excluded_in_ = call.frame;
   const bool returns = walk(at + 1, wrapper.end, no_frame, grad);
   excluded_in_ = no_frame;
-  if (!returns) return;
-  for (std::size_t leaf = 0; leaf < wrapper.outputs.size(); ++leaf) {
+  if (returns) add_boundaries(at, wrapper.outputs);
+}
+
+void ReferenceGraph::add_boundaries(std::size_t at, const std::vector<ValueId>& outputs) {
+  const ReferenceWrapper& call = *wrappers_->at(at);
+  for (std::size_t leaf = 0; leaf < outputs.size(); ++leaf) {
     if (!call.has_boundary[leaf]) continue;
     Node node;
     node.statement = at;
     node.frame = call.frame;
     node.leaf = leaf;
-    node.edges = {edge_to(wrapper.outputs[leaf])};
+    node.edges = {edge_to(outputs[leaf])};
     node.has_saves = true;
     nodes_.push_back(std::move(node));
-    make(wrapper.outputs[leaf], static_cast<std::uint32_t>(nodes_.size()) - 1, 0);
+    make(outputs[leaf], static_cast<std::uint32_t>(nodes_.size()) - 1, 0);
   }
 }
 

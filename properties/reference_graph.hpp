@@ -19,6 +19,7 @@ struct ReferenceRules {
   bool excludes = false;   // P3 to P6: a replay leaves excluded regions out
   bool rederives = false;  // P4: and makes their saved inputs again
   bool has_boundaries = true;
+  bool remat = false;      // P7: excluded regions are those to be saved; boundaries at the outside
   bool selective = false;  // P10: ops that the policy keeps are served to a replay
   bool early_stop = true;
   std::int64_t keep_every = 0;
@@ -70,6 +71,7 @@ class ReferenceGraph {
   /// False where something was raised that a catch around it stops.
   bool walk(std::size_t begin, std::size_t end, std::size_t frame, bool grad);
   void add_wrapper(std::size_t at, const WrapperBegin& wrapper, bool grad);
+  void add_boundaries(std::size_t at, const std::vector<ValueId>& outputs);
   void add_op(std::size_t at, const OpStatement& op, std::size_t frame);
   void add_reentrant(std::size_t at, const RegionBegin& region);
   Edge edge_to(ValueId value) const;

@@ -29,7 +29,7 @@ class Walker {
                                stretch_.frame == ReferenceGraph::no_frame,
                       .grad = true,
                       .frame = stretch_.frame};
-    run(stretch_.begin, stretch_.end, state);
+    if (run(stretch_.begin, stretch_.end, state)) pack_boundaries(state);
     for (std::uint32_t i = 0; i < kept_.size(); ++i) {
       const std::int64_t bytes = program_->buffers[BufferId(i)].bytes;
       if (kept_[i]) walk_.kept_bytes = saturated_sum(walk_.kept_bytes, bytes);
@@ -85,6 +85,13 @@ class Walker {
     if (!in_own_frame(state)) return false;
     walk_.packed.push_back(saved);
     return stretch_.stop_after != 0 && walk_.packed.size() == stretch_.stop_after;
+  }
+
+  /// P7: what the frame's region returned.
+  void pack_boundaries(const State& state) {
+    if (!rules_->remat || stretch_.frame == ReferenceGraph::no_frame) return;
+    for (const bool has_boundary : wrappers_->at(stretch_.frame)->has_boundary)
+      if (has_boundary && pack(*program_->trigger, state)) return;
   }
 
   /// An op's save: inside an excluded region it is kept, or a replay will bring it.
@@ -157,10 +164,10 @@ class Walker {
       State inside = state;
       inside.is_excluded = true;
       if (!run(at + 1, wrapper.end, inside)) return false;
-      for (const ValueId output : wrapper.outputs) {
-        if (!wrapper.save_output && rules_->rederives) break;
-        keep(output);
-        walk_.kept_by_frame.emplace_back(call->frame, output);
+      for (std::size_t leaf = 0; leaf < wrapper.outputs.size(); ++leaf) {
+        if (!call->is_kept[leaf]) continue;
+        keep(wrapper.outputs[leaf]);
+        walk_.kept_by_frame.emplace_back(call->frame, wrapper.outputs[leaf]);
       }
     }
     if (is_skipped) {

@@ -38,6 +38,8 @@ class WrapperWalk {
       } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
         if (!run_wrapper(at, *wrapper, frame, grad)) return false;
         at = wrapper->end;
+      } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {
+        need(needs->value);
       } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
         if (branch->in_replay) at = branch->end - 1;
       } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
@@ -59,10 +61,32 @@ class WrapperWalk {
     if (frame != at) return run(at + 1, region.end, frame, grad);
     const auto buffers = std::exchange(save_buffers_, {});
     const auto values = std::exchange(save_values_, {});
+    const auto made_on = std::exchange(made_on_, {});
     const bool goes_on = run(at + 1, region.end, frame, grad);
     save_buffers_ = buffers;
     save_values_ = values;
+    made_on_ = made_on;
+    if (goes_on && rules_->remat) note_boundaries(at, region);
     return goes_on;
+  }
+
+  /// P7: whatever a checkpointed region returns passes one.
+  void note_boundaries(std::size_t at, const RegionBegin& region) {
+    ReferenceWrapper& made = found_->calls_[at];
+    made.frame = at;
+    for (const ValueId output : region.outputs) {
+      made.leaves.push_back({output});
+      made.has_boundary.push_back(value(output).requires_grad &&
+                                  has_node_.count(output.index()) != 0);
+    }
+  }
+
+  /// P7: a replay will read what lies there, so whichever saved regions returned it keep it.
+  void need(ValueId read) {
+    const auto found = made_on_.find(value(read).buffer.index());
+    if (found == made_on_.end()) return;
+    for (const auto& [region, leaf] : found->second)
+      found_->calls_[region].is_kept[leaf] = true;
   }
 
   void run_op(std::size_t at, const OpStatement& op, bool grad) {
@@ -81,14 +105,18 @@ class WrapperWalk {
   }
 
   void note_save(std::size_t at, std::size_t place, ValueId saved) {
-    if (call_ == nullptr || !is_brought(saved)) return;
+    if (call_ == nullptr) return;
+    if (!is_brought(saved)) {
+      kept_in_body_.insert(value(saved).buffer.index());
+      return;
+    }
     found_->slots_.insert({at, place});
     ++call_->n_slots;
   }
 
   /// Every row of the fallback table the other way round.
   bool is_brought(ValueId saved) const {
-    if (!rules_->rederives || !returns_grad_) return false;
+    if (!rules_->rederives || !(returns_grad_ || rules_->remat)) return false;
     const ProgramValue& tensor = value(saved);
     return std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& input) {
       const ProgramValue& argument = value(input.value);
@@ -118,6 +146,11 @@ class WrapperWalk {
   bool run_wrapper(std::size_t at, const WrapperBegin& wrapper, std::size_t frame, bool grad) {
     if (!rules_->excludes || frame == no_frame || call_ != nullptr)
       return run(at + 1, wrapper.end, frame, grad);
+    if (!is_left_out(wrapper)) {
+      for (const WrapperBegin::Input& input : wrapper.inputs)
+        need(input.value);
+      return run(at + 1, wrapper.end, frame, grad);
+    }
     ReferenceWrapper& made = found_->calls_[at];
     made.frame = frame;
     inputs_.clear();
@@ -131,11 +164,17 @@ class WrapperWalk {
     returns_grad_ =
         grad && std::any_of(wrapper.outputs.begin(), wrapper.outputs.end(), requires_grad);
     call_ = &made;
+    kept_in_body_.clear();
     made.raises = !run(at + 1, wrapper.end, frame, grad);
     call_ = nullptr;
     if (made.raises) return false;
+    if (rules_->remat) {
+      note_saved(at, wrapper, made);
+      return true;
+    }
     for (const ValueId output : wrapper.outputs) {
       made.leaves.push_back({output});
+      made.is_kept.push_back(wrapper.save_output || !rules_->rederives);
       made.has_boundary.push_back(rules_->has_boundaries && made.n_slots > 0 &&
                                   requires_grad(output) && has_node_.count(output.index()) != 0);
       save_values_.insert(output.index());
@@ -147,6 +186,21 @@ class WrapperWalk {
         save_buffers_.insert(buffer.index());
     }
     return true;
+  }
+
+  /// P7: each output may be asked for by whoever lies on its storage; what backward keeps anyway is
+  /// kept for the replay too.
+  void note_saved(std::size_t at, const WrapperBegin& region, ReferenceWrapper& made) {
+    for (std::size_t leaf = 0; leaf < region.outputs.size(); ++leaf) {
+      const std::uint32_t buffer = value(region.outputs[leaf]).buffer.index();
+      made.leaves.push_back({region.outputs[leaf]});
+      made.has_boundary.push_back(false);
+      made.is_kept.push_back(false);
+      made_on_[buffer].emplace_back(at, leaf);
+      save_buffers_.insert(buffer);
+    }
+    for (const ValueId output : region.outputs)
+      if (kept_in_body_.count(value(output).buffer.index()) != 0) need(output);
   }
 
   struct Input {
@@ -162,6 +216,9 @@ class WrapperWalk {
   std::set<std::uint32_t> has_node_;  // values that an op with a node made
   std::set<std::uint32_t> save_values_;
   std::set<std::uint32_t> save_buffers_;  // buffers, of the frame
+  // Likewise: the saved regions that returned something there, and which output it was.
+  std::map<std::uint32_t, std::vector<std::pair<std::size_t, std::size_t>>> made_on_;
+  std::set<std::uint32_t> kept_in_body_;  // buffers
   ReferenceWrapper* call_ = nullptr;      // whose body is gone through
   std::vector<Input> inputs_;
   bool returns_grad_ = false;

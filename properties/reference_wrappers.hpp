@@ -22,13 +22,15 @@ inline bool raises_in(const Raise& raise, bool is_replay) {
   return raise.runs == Raise::Runs::always || (raise.runs == Raise::Runs::replay) == is_replay;
 }
 
-/// A call of an excluded region in forward, as protocols.md P3 to P6 have it.
+/// A call of an excluded region in forward, as protocols.md P3 to P6 have it, or of a saved region
+/// of torch_remat (P7); there, also a call of a checkpointed region, for its boundaries.
 struct ReferenceWrapper {
   std::size_t frame = 0;                     // the begin of the checkpointed region around it
   bool raises = false;                       // its body does: no entry, and a replay raises too
   std::size_t n_slots = 0;                   // saved inputs that are not kept
   std::vector<bool> has_boundary;            // by output leaf
   std::vector<std::vector<ValueId>> leaves;  // each output leaf alone
+  std::vector<bool> is_kept;                 // by output leaf: for the replay
 };
 
 /// Which calls a program has, and which of what their bodies save is brought by a replay: read off

@@ -25,7 +25,8 @@ void EventLog::region_pack(const ShownRegion& region, const ShownPlace& place,
                            const ShownTensor& tensor) {
   if (!begin()) return;
   const bool is_input = !place.path.empty();
-  add_region(region);
+  trace_->add_name(Field::region, region.name);
+  add_unit();
   trace_->add_name(Field::slot, place.slot);
   trace_->add_name(Field::role, is_input ? "remat_saved_input" : "remat_save");
   trace_->add_name(Field::held, is_input ? "placeholder" : "saved");
@@ -37,17 +38,21 @@ void EventLog::region_pack(const ShownRegion& region, const ShownPlace& place,
   end(Kind::pack);
 }
 
+/// Which input is brought, and then the slot that it goes to.
 void EventLog::remat_rederive(const ShownRegion& region, const ShownPlace& place,
                               const ReplayKey& key, const ShownTensor& tensor, bool refused) {
   if (!begin()) return;
   add_region(region);
+  add_key(key);
+  trace_->add_text(Field::recipes, fmt::format(R"([{{"path":"{}","view":{},"alive":true}}])",
+                                               place.path, place.is_view));
+  end(Kind::remat_rederive);
+  begin();
   trace_->add_name(Field::slot, place.slot);
-  trace_->add_text(Field::path, fmt::format(R"("{}")", place.path));
-  trace_->add(Field::view, place.is_view);
   add_key(key);
   add_tensor(tensor);
   if (refused) trace_->add(Field::refused, true);
-  end(Kind::remat_rederive);
+  end(Kind::repack);
 }
 
 void EventLog::remat_persist(const ShownRegion& region, std::int64_t output,

@@ -172,6 +172,7 @@ class Rank : private SlotOwner {
   // rank_walk.cpp
   Flow run(Walk& walk, std::size_t begin, std::size_t end);
   Flow run_op(Walk& walk, const OpStatement& op);
+  bool is_defined(Walk& walk, ValueId value);
   Flow require_defined(Walk& walk, const std::vector<ValueId>& values);
   bool is_leaf_write(const OpStatement& op, ValueId output) const;
   void copy(Walk& walk, ValueId from, ValueId to);

@@ -197,6 +197,7 @@ Flow Rank::skip_saved(Walk& walk, const WrapperBegin& region) {
   Flow flow = rederive_inputs(walk, region, record);
   if (flow == Flow::done) flow = serve_saved(walk, region, record);
   if (region.is_recorded) leave_unwritten(walk, region);
+  if (region.hands_over) release_all(walk, body_of(walk, region), region.end);
   return leave(flow);
 }
 
@@ -207,12 +208,12 @@ Flow Rank::rederive_inputs(Walk& walk, const WrapperBegin& region, const SaveRec
     if (!slot.alive || (slot.was_filled && !remat_rules_.hands_out_once)) continue;
     const WrapperBegin::Input& packed_from = slot.wrapper->inputs[slot.input];
     const std::string name = input_slot_name(frame, slot);
-    for (const WrapperBegin::Input& input : region.inputs) {
-      const bool is_it = input.path == packed_from.path;
-      if (is_it && require_defined(walk, {input.value}) != Flow::done) return Flow::failed;
-    }
-    Brought brought = bring(walk, region, slot);
-    if (brought.from == nullptr) {
+    const bool is_there = std::any_of(
+        region.inputs.begin(), region.inputs.end(), [&](const WrapperBegin::Input& input) {
+          return input.path == packed_from.path && is_defined(walk, input.value);
+        });
+    Brought brought = is_there ? bring(walk, region, slot) : Brought();
+    if (!is_there) {
       return fail("E-PATH", runtime_error,
                   fmt::format("{}: input {} is not there in the replay", described(frame, region),
                               packed_from.path));

@@ -361,9 +361,10 @@ Flow Rank::unpack_input(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {
   ++hook_calls_;
   const bool is_of_remat = remat_rules_.handles_regions;
   const auto asked = is_of_remat ? std::optional(key_for(frame, key)) : std::nullopt;
-  log_->unpack_begin(name, frame.number, asked);
+  const auto shown_frame = is_of_remat ? std::nullopt : std::optional(frame.number);
+  log_->unpack_begin(name, shown_frame, asked);
   const auto refuse = [&](std::string_view code, const std::string& what) {
-    log_->unpack_error(name, frame.number, asked, code, "builtins.RuntimeError");
+    log_->unpack_error(name, shown_frame, asked, code, "builtins.RuntimeError");
     return fail(code, "builtins.RuntimeError",
                 fmt::format("slot {} of {}, input {}, read in {}: {}", slot_name(slot),
                             is_of_remat ? described(frame, *input.wrapper)
@@ -390,7 +391,7 @@ Flow Rank::unpack_input(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {
   const bool is_the_last = is_of_remat && remat_rules_.hands_out_once;
   input.filled = !is_the_last;
   tensor = is_the_last ? std::move(input.tensor) : input.tensor.shared_as(OwnerClass::slot);
-  log_->unpack(name, frame.number, asked, "rederived", shown(tensor, true));
+  log_->unpack(name, shown_frame, asked, "rederived", shown(tensor, true));
   return Flow::done;
 }
 

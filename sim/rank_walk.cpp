@@ -100,11 +100,15 @@ Ring Rank::draw() {
       random_bits(options_.seed, draw_stream, static_cast<std::uint64_t>(rng_position_++)));
 }
 
+bool Rank::is_defined(Walk& walk, ValueId value) {
+  const bool is_leaf = program_->buffers[value_of(value).buffer].role != BufferRole::none;
+  return is_leaf || find(walk, value) != nullptr;
+}
+
 /// Every variable that is read has a value in this run: a branch not taken may have left one out.
 Flow Rank::require_defined(Walk& walk, const std::vector<ValueId>& values) {
   for (const ValueId value : values) {
-    const bool is_leaf = program_->buffers[value_of(value).buffer].role != BufferRole::none;
-    if (is_leaf || find(walk, value) != nullptr) continue;
+    if (is_defined(walk, value)) continue;
     // Of a recording: a skipped body made it, and handed it on past its outputs.
     const bool is_untold = walk.is_replay && options_.carries_shapes;
     return fail(is_untold ? "E-UNKNOWN" : "E-USER", "builtins.UnboundLocalError",

@@ -91,6 +91,7 @@ void Facts::end_pack(const EventView& event) {
   slot.region = event.name(Field::region);
   slot.excluded = excluded_place(event);
   slot.is_boundary = event.is_true(Field::boundary);
+  slot.is_brought = event.text(Field::role) == "remat_saved_input";
   slot.packed_seq = event.seq();
   slot.rank = event.integer(Field::rank);
   if (const auto tensor = event.tensor(Field::tensor)) slot.packed = kept(*tensor);

@@ -124,7 +124,9 @@ class GradientsEqualPlain : public Invariant {
     if (told_.contains(*slot)) return;
     if (tensor->value == slot->packed.value || !slot->packed.layout) return;
     const Trace& trace = event.trace();
-    const auto offset = event.kind() == Kind::slot_fill ? CompareOffset::no : CompareOffset::yes;
+    // A replay may have the input elsewhere in its storage.
+    const bool may_move = event.kind() == Kind::slot_fill || slot->is_brought;
+    const auto offset = may_move ? CompareOffset::no : CompareOffset::yes;
     if (!layouts_agree(trace.layout(*slot->packed.layout), trace.layout(tensor->layout), offset))
       return;
     // R1: a replay that went wrong before computes other values.

@@ -159,7 +159,7 @@ class NoLeakAtStepEnd : public Invariant {
       if (slot.packed_seq <= facts.step_begin_seq(slot.rank)) return;
       if (is_of_another_rank(slot.rank, step)) return;
       // Nobody records the owner of a region's saved input.
-      if (slot.role && trace_->names()[*slot.role] == "remat_saved_input") return;
+      if (slot.is_brought) return;
       step.suspects.push_back({slot.packed_seq, std::nullopt, slot.name});
     });
   }

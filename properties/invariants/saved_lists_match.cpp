@@ -90,7 +90,7 @@ class SavedListsMatch : public Invariant {
     const Slot* slot = facts.slot();
     if (slot == nullptr) return observe_surplus(event, facts, report);
     observe_gap(event, facts, *slot, report);
-    observe_fill(event, facts, CompareOffset::yes, report);
+    observe_fill(event, facts, slot->is_brought ? CompareOffset::no : CompareOffset::yes, report);
   }
 
   // F3: forward saved no such thing.

@@ -67,6 +67,7 @@ struct Slot {
   std::optional<NameId> region;
   std::optional<ExcludedPlace> excluded;
   bool is_boundary = false;  // the empty save of an excluded region's boundary
+  bool is_brought = false;   // an input of a saved region of torch_remat, which a replay brings
   KeptTensor packed;
   std::int64_t packed_seq = 0;
   std::optional<std::int64_t> rank;

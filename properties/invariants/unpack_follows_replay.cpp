@@ -78,12 +78,9 @@ class UnpackFollowsReplay : public Invariant {
     return event.text(Field::role) == "remat_saved_input";
   }
 
-  static bool is_saved_input(const Slot& slot, const Trace& trace) {
-    return slot.role && trace.names()[*slot.role] == "remat_saved_input";
-  }
-
-  bool is_filled(const Slot& slot, const Facts& facts, const Trace& trace) const {
-    if (is_saved_input(slot, trace)) {
+  bool is_filled(const Slot& slot, const Facts& facts) const {
+    // Where the trace tells what each slot is filled with, that alone counts.
+    if (slot.is_brought && slot.fills.empty()) {
       return !slot.region || !facts.session() ||
              rederived_.count({slot.region->index(), facts.session()->bits()}) > 0;
     }
@@ -92,7 +89,7 @@ class UnpackFollowsReplay : public Invariant {
 
   void observe_unpack(const EventView& event, const Facts& facts, Report& report) {
     const Slot* slot = facts.slot();
-    if (slot == nullptr || slot->released_seq || is_filled(*slot, facts, event.trace())) return;
+    if (slot == nullptr || slot->released_seq || is_filled(*slot, facts)) return;
     if (slot->held == Held::slot) {  // one input of a call may be saved, and read, several times
       if (told_.contains(*slot)) return;
       told_.insert(*slot);
@@ -119,7 +116,7 @@ class UnpackFollowsReplay : public Invariant {
     const Slot* slot = facts.slot();
     if (slot == nullptr || slot->released_seq || !holds_no_tensor(*slot)) return;
     // What a region's slot was filled with went to another session: nothing wrong was read.
-    if (is_saved_input(*slot, event.trace()) && event.text(Field::code) == "E-TWICE") return;
+    if (slot->is_brought && event.text(Field::code) == "E-TWICE") return;
     const Request* open = slot->open_request(facts.session());
     const std::optional<SessionKey> session = open != nullptr ? open->session : facts.session();
     // E1: where no unpack_begin stands, it may have been asked for at any time since its pack.
