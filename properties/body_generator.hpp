@@ -126,7 +126,7 @@ class BodyGenerator {
   std::size_t n_wrappers_ = 0;
   std::size_t n_small_wrappers_ = 0;  // of edits: called once
   std::size_t n_remat_regions_ = 0;
-  bool is_excluded_ = false;          // an excluded region's body is being written
+  bool is_excluded_ = false;  // an excluded region's body is being written
   std::optional<ValueId> escaped_;
   std::optional<ValueId> region_argument_;
   std::optional<ValueId> hidden_argument_;

@@ -67,8 +67,8 @@ constexpr std::array rows = {
             torch,
             {"saved_lists_match", "gradients_equal_plain"}},
     EditRow{Edit::other_layout, "other layout", "E-META", 1, torch, {"saved_lists_match"}},
-    EditRow{Edit::stale_slot, "stale slot", "E-SLOT-STALE", 1, torch | saving,
-            {"version_unchanged"}},
+    EditRow{
+        Edit::stale_slot, "stale slot", "E-SLOT-STALE", 1, torch | saving, {"version_unchanged"}},
     EditRow{Edit::kept_output_written,
             "kept output written",
             "E-MUTATED",

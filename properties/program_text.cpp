@@ -113,9 +113,9 @@ class ProgramText {
     const std::string_view what = wrapper.policy == Policy::exclude ? "excluded"
                                   : wrapper.policy == Policy::save  ? "saved"
                                                                     : "recomputed";
-    line(depth, fmt::format("{} {}({}) returns {}{}:", what, wrapper.name, fmt::join(inputs, ", "),
-                            names(wrapper.outputs),
-                            wrapper.save_output ? "" : ", save_output false"));
+    line(depth,
+         fmt::format("{} {}({}) returns {}{}:", what, wrapper.name, fmt::join(inputs, ", "),
+                     names(wrapper.outputs), wrapper.save_output ? "" : ", save_output false"));
   }
 
   void write_op(const OpStatement& op, std::size_t depth) {

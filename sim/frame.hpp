@@ -155,9 +155,9 @@ struct CheckpointFrame {
   // What came out of excluded regions: tensor objects, and storages that their bodies made.
   IdSet save_objects;
   IdSet save_storages;
-  FlatMap<UnkeptOutput> unkept;           // by tensor object
+  FlatMap<UnkeptOutput> unkept;  // by tensor object
   SaveRecords saves;
-  FlatMap<UnkeptOutput> placeholders;  // by storage: what stands in for outputs of saved regions
+  FlatMap<UnkeptOutput> placeholders;     // by storage: what stands in for outputs of saved regions
   std::vector<Tensor> captured_by_fault;  // of RankFault::arguments_held
 
   /// Nobody can ask for anything of it any more.

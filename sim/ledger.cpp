@@ -9,9 +9,8 @@ namespace remat {
 
 std::string_view name_of(OwnerClass owner) {
   constexpr std::array<std::string_view, owner_class_count> names = {
-      "PARAM",       "INPUT", "GRAD",      "REGION_INPUT", "OUTER_SAVED", "EXCL_SAVED",
-      "EXCL_OUTPUT", "SLOT",  "PERSISTED", "SAC_CACHE",    "RECOMPUTED",  "FORWARD_TMP",
-      "REPLAY_TMP"};
+      "PARAM", "INPUT",     "GRAD",      "REGION_INPUT", "OUTER_SAVED", "EXCL_SAVED", "EXCL_OUTPUT",
+      "SLOT",  "PERSISTED", "SAC_CACHE", "RECOMPUTED",   "FORWARD_TMP", "REPLAY_TMP"};
   return names[static_cast<std::size_t>(owner)];
 }
 

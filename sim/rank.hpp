@@ -26,6 +26,7 @@
 #include "sim/ledger.hpp"
 #include "sim/planted_state.hpp"
 #include "sim/rank_fault.hpp"
+#include "sim/rank_parts.hpp"
 #include "sim/rank_report.hpp"
 #include "sim/tape.hpp"
 #include "sim/walk.hpp"
@@ -114,25 +115,6 @@ class Rank : private SlotOwner {
   static std::span<T> span_of(Few<T>& few) {
     return {few.data(), few.size()};
   }
-  /// A recompute session in scope.
-  struct Session {
-    ReplayKey key;
-    bool retains = false;  // hands out again what was read
-  };
-  /// What a replay is, for the trace and the generator.
-  struct ReplayBracket {
-    std::size_t forward = 0;
-    std::size_t begin = 0;  // the region's statement
-    std::optional<std::int64_t> invocation;
-    std::optional<std::int64_t> frame;  // its number; none: a reentrant region
-    ReplayKey key;
-    std::int64_t rng_position = 0;  // where forward's draws began
-  };
-  /// What an op makes of inputs whose shapes are not forward's: nothing special where they are.
-  struct CarriedShapes {
-    bool raises = false;  // once what it saves before it runs is packed
-    std::vector<Shape> made;
-  };
   /// One graph task: which nodes run, what reaches them.
   struct GraphTask;
   /// A forward whose graph is alive.
@@ -181,11 +163,6 @@ class Rank : private SlotOwner {
   Tensor make_output(Walk& walk, const OpStatement& op, ValueId output, const Tensors& made,
                      bool& is_new);
   void write_in_place(const OpStatement& op, const Tensor& target, Ring value);
-  /// How the old element and the new one combine where a write leaves a part of the storage alone.
-  struct PartialWrite {
-    Ring old_part;
-    Ring new_part;
-  };
   static PartialWrite partial_write(std::uint64_t seed);
   bool writes_a_part(const OpStatement& op) const;
   Flow serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& served);
@@ -256,18 +233,6 @@ class Rank : private SlotOwner {
   Flow skip_wrapper(Walk& walk, const WrapperBegin& wrapper);
   Flow fill_slots(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
                   std::int64_t call);
-  /// A forward call of an excluded region and the replay's that stands for it, by their numbers.
-  struct MatchedCalls {
-    std::int64_t entry = 0;
-    std::int64_t replayed = 0;
-  };
-  /// What a replay has for a slot.
-  struct Brought {
-    const WrapperBegin::Input* from = nullptr;  // none: the call has no such argument
-    Tensor tensor;
-    std::string_view code = {};  // of the error that it would be to take it; empty: none
-    std::string why = {};
-  };
   Brought bring(Walk& walk, const WrapperBegin& wrapper, const InputSlot& slot);
   void put_in_slot(InputSlot& slot, Tensor tensor);
   Flow fill(Walk& walk, const WrapperBegin& wrapper, InputSlot& slot, MatchedCalls calls);
@@ -399,7 +364,7 @@ class Rank : private SlotOwner {
   PlantedState planted_;
   std::vector<std::unique_ptr<CheckpointFrame>> frames_;
   std::vector<std::uint32_t> free_frames_;
-  std::optional<Session> session_;
+  std::optional<OpenSession> session_;
   bool graph_is_kept_ = true;  // by the graph task that runs; outside one, as if it were
   std::map<std::int64_t, std::set<std::int64_t>> registered_;  // frames, by session
   std::map<std::int64_t, Shape> other_shapes_;  // by tensor: where it is not its value's

@@ -36,7 +36,7 @@ bool Rank::is_retained(const ReplayKey& key) const {
 }
 
 void Rank::open_session(std::string_view name, bool retains) {
-  session_ = Session{log_->session_key(name), retains};
+  session_ = OpenSession{log_->session_key(name), retains};
   log_->session(Kind::session_open, session_->key, retains);
 }
 

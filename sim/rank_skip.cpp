@@ -120,7 +120,7 @@ const PlantedState::LatestSlots* Rank::latest_slots(const WrapperBegin& wrapper,
 
 /// What the replay's call has at the path that forward's tensor came in by, seen as what was
 /// packed; and why it may not go into the slot.
-Rank::Brought Rank::bring(Walk& walk, const WrapperBegin& wrapper, const InputSlot& slot) {
+Brought Rank::bring(Walk& walk, const WrapperBegin& wrapper, const InputSlot& slot) {
   const WrapperBegin::Input& packed_from = slot.wrapper->inputs[slot.input];
   const auto found = std::find_if(
       wrapper.inputs.begin(), wrapper.inputs.end(),

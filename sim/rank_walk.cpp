@@ -265,7 +265,7 @@ bool Rank::is_leaf_write(const OpStatement& op, ValueId output) const {
   return op.writes == output && program_->buffers[value_of(output).buffer].role != BufferRole::none;
 }
 
-Rank::PartialWrite Rank::partial_write(std::uint64_t seed) {
+PartialWrite Rank::partial_write(std::uint64_t seed) {
   return {constant_of(random_bits(seed, partial_write_stream, 0)),
           constant_of(random_bits(seed, partial_write_stream, 1))};
 }

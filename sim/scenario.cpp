@@ -32,8 +32,8 @@ BoundaryPasses boundaries_of(const JsonPlace& place) {
 
 void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& reading) {
   place.allow_only({"name", "early_stop", "compat", "determinism_check", "preserve_rng",
-                    "allow_cache_entry_mutation", "ambient_hooks", "boundaries", "dw_tasks", "keep",
-                    "keep_every"});
+                    "allow_cache_entry_mutation", "ambient_hooks", "boundaries", "state_hooks",
+                    "dw_tasks", "keep", "keep_every"});
   scenario.protocol = place.at("name").text();
   if (make_protocol(scenario.protocol, {}) == nullptr) {
     place.at("name").fail("unknown protocol '" + scenario.protocol + "'; expected one of " +
@@ -46,6 +46,7 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
   if (const auto flag = place.find("allow_cache_entry_mutation"))
     options.allow_cache_entry_mutation = flag->boolean();
   if (const auto flag = place.find("ambient_hooks")) options.ambient_hooks = flag->boolean();
+  if (const auto flag = place.find("state_hooks")) options.state_hooks = flag->boolean();
   if (const auto every = place.find("keep_every")) options.keep_every = every->integer(0);
   if (const auto flag = place.find("preserve_rng")) scenario.rank.preserves_rng = flag->boolean();
   if (const auto compat = place.find("compat")) {

@@ -164,6 +164,7 @@ std::string scenario_schema() {
                                 {"allow_cache_entry_mutation", flag()},
                                 {"ambient_hooks", flag()},
                                 {"boundaries", one_of({"both", "forward", "none"})},
+                                {"state_hooks", flag()},
                                 {"dw_tasks", one_of({"one", "per_group"})},
                                 {"keep", list_of(text())},
                                 {"keep_every", integer(0)}},

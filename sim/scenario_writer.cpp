@@ -91,6 +91,7 @@ std::string protocol_json(const Scenario& scenario) {
   append_flag(json, "determinism_check", options.determinism_check, true);
   if (!scenario.rank.dw_task_per_group) json += ",\"dw_tasks\":\"one\"";
   append_flag(json, "early_stop", options.early_stop, true);
+  if (options.state_hooks) json += fmt::format(",\"state_hooks\":{}", *options.state_hooks);
   if (options.keep_every != 0) json += fmt::format(",\"keep_every\":{}", options.keep_every);
   json += fmt::format(",\"name\":\"{}\"", scenario.protocol);
   append_flag(json, "preserve_rng", scenario.rank.preserves_rng, true);

@@ -84,9 +84,9 @@ constexpr FieldRow pack_fields[] = {{F::slot, T::name},
                                     {F::exact, T::boolean},
                                     {F::relative_offset, T::integer},
                                     {F::boundary, T::boolean}};
-constexpr FieldRow repack_fields[] = {{F::slot, T::name},     {F::idx, T::count},
-                                      {F::of, T::count},      {F::holder_alive, T::boolean},
-                                      {F::tensor, T::tensor}, {F::boundary, T::boolean},
+constexpr FieldRow repack_fields[] = {{F::slot, T::name},      {F::idx, T::count},
+                                      {F::of, T::count},       {F::holder_alive, T::boolean},
+                                      {F::tensor, T::tensor},  {F::boundary, T::boolean},
                                       {F::refused, T::boolean}};
 constexpr FieldRow early_stop_fields[] = {
     {F::after_packs, T::count}, {F::of, T::count}, {F::after_ops, T::count}};

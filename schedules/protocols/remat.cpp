@@ -37,8 +37,8 @@ RematRules RematProtocol::remat_rules() const {
           .hands_out_once = !has(ProtocolFault::references_filled_once)};
 }
 
-/// torch_remat brings parameters like any other input. Strict keeps them, which costs no bytes: then
-/// one that was written since is told for what it is.
+/// torch_remat brings parameters like any other input. Strict keeps them, which costs no bytes:
+/// then one that was written since is told for what it is.
 bool RematProtocol::rederives(const InputMatch& match) const {
   if (match.is_parameter && is_strict()) return false;
   if (match.is_save_output || !match.same_storage || !match.same_dtype || !match.same_version)

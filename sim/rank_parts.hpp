@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/program.hpp"
+#include "model/ring.hpp"
+#include "model/shapes.hpp"
+#include "sim/event_log.hpp"
+#include "sim/ledger.hpp"
+
+// What parts of a rank hand one another.
+
+namespace remat {
+
+/// A recompute session in scope.
+struct OpenSession {
+  ReplayKey key;
+  bool retains = false;  // hands out again what was read
+};
+
+/// What a replay is, for the trace and the generator.
+struct ReplayBracket {
+  std::size_t forward = 0;
+  std::size_t begin = 0;  // the region's statement
+  std::optional<std::int64_t> invocation;
+  std::optional<std::int64_t> frame;  // its number; none: a reentrant region
+  ReplayKey key;
+  std::int64_t rng_position = 0;  // where forward's draws began
+};
+
+/// What an op makes of inputs whose shapes are not forward's: nothing special where they are.
+struct CarriedShapes {
+  bool raises = false;  // once what it saves before it runs is packed
+  std::vector<Shape> made;
+};
+
+/// How the old element and the new one combine where a write leaves a part of the storage alone.
+struct PartialWrite {
+  Ring old_part;
+  Ring new_part;
+};
+
+/// A forward call of an excluded region and the replay's that stands for it, by their numbers.
+struct MatchedCalls {
+  std::int64_t entry = 0;
+  std::int64_t replayed = 0;
+};
+
+/// What a replay has for a slot.
+struct Brought {
+  const WrapperBegin::Input* from = nullptr;  // none: the call has no such argument
+  Tensor tensor;
+  std::string_view code = {};  // of the error that it would be to take it; empty: none
+  std::string why = {};
+};
+
+}  // namespace remat
