@@ -40,7 +40,7 @@ void run_under(const std::string& protocol, Scenario& scenario) {
                                  known_protocols()));
   }
   scenario.protocol = protocol;
-  scenario.config_json = config_json(protocol_json(scenario), scenario.rank.seed);
+  scenario.config_json = config_json(protocol_json(scenario), scenario);
 }
 
 Outcome outcome_of(const SimulateOptions& options) {

@@ -91,6 +91,7 @@ enum class RegionKind : std::uint8_t {
 /// A region runs up to the statement at `end`, its RegionEnd.
 struct RegionBegin {
   std::string name;
+  std::string owner;  // the model that it is a layer of, where there are several
   std::optional<std::int64_t> invocation;
   RegionKind kind = RegionKind::checkpointed;
   bool reentrant = false;
@@ -164,6 +165,14 @@ struct WrapperEnd {
 struct NeedsTensor {
   ValueId value{0};
 };
+/// A marker of a save unit is passed.
+struct Mark {
+  std::string name;
+};
+/// Ops up to the statement before `end` are compiled into one, which some policies do not see into.
+struct CompiledBegin {
+  std::size_t end = 0;
+};
 /// The program's variables of these values go out of scope.
 struct Release {
   std::vector<ValueId> values;
@@ -199,9 +208,9 @@ struct CatchBegin {
   std::size_t end = 0;
 };
 
-using Statement =
-    std::variant<OpStatement, RegionBegin, RegionEnd, Release, SideEffect, Raise, BranchBegin, Bind,
-                 NoGradBegin, WrapperBegin, WrapperEnd, CatchBegin, NeedsTensor>;
+using Statement = std::variant<OpStatement, RegionBegin, RegionEnd, Release, SideEffect, Raise,
+                               BranchBegin, Bind, NoGradBegin, WrapperBegin, WrapperEnd, CatchBegin,
+                               NeedsTensor, Mark, CompiledBegin>;
 
 /// The forward of one micro-batch.
 struct Forward {

@@ -256,6 +256,19 @@ void ProgramBuilder::needs_tensor(ValueId value) {
   forward_.statements.emplace_back(NeedsTensor{value});
 }
 
+void ProgramBuilder::mark(const std::string& name) {
+  forward_.statements.emplace_back(Mark{name});
+}
+
+std::size_t ProgramBuilder::begin_compiled() {
+  forward_.statements.emplace_back(CompiledBegin{});
+  return forward_.statements.size() - 1;
+}
+
+void ProgramBuilder::end_compiled(std::size_t begin) {
+  std::get<CompiledBegin>(forward_.statements[begin]).end = forward_.statements.size();
+}
+
 void ProgramBuilder::side_effect(const std::string& name) {
   forward_.statements.emplace_back(SideEffect{name});
 }

@@ -75,6 +75,9 @@ class ProgramBuilder {
   void bind(ValueId from, ValueId to);
   /// A replay of the region around will read the value.
   void needs_tensor(ValueId value);
+  void mark(const std::string& name);
+  std::size_t begin_compiled();
+  void end_compiled(std::size_t begin);
   void side_effect(const std::string& name);
   void raise(const std::string& type, Raise::Runs runs);
 

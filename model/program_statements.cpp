@@ -27,6 +27,11 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   if (statement.has("exclude")) return read_excluded(statement);
   if (statement.has("region")) return read_remat_region(statement);
   if (statement.has("needs_tensor")) return read_needs_tensor(statement);
+  if (statement.has("mark")) {
+    statement.allow_only({"mark"});
+    return builder_.mark(statement.at("mark").text());
+  }
+  if (statement.has("compiled")) return read_compiled(statement);
   if (statement.has("call")) return read_call(statement);
   if (statement.has("branch")) return read_branch(statement);
   if (statement.has("no_grad")) return read_no_grad(statement);
@@ -38,8 +43,8 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   }
   statement.fail(
       "this statement says nothing that is known; expected one of the keys op, view, in_place, "
-      "random, container, checkpoint, unit, exclude, region, needs_tensor, call, branch, no_grad, "
-      "catch, side_effect, update, raise");
+      "random, container, checkpoint, unit, exclude, region, needs_tensor, mark, compiled, call, "
+      "branch, no_grad, catch, side_effect, update, raise");
 }
 
 void ProgramReader::read_in_place(const JsonPlace& statement) {
@@ -127,10 +132,11 @@ void ProgramReader::read_container(const JsonPlace& statement) {
 
 void ProgramReader::read_region(const JsonPlace& statement, bool checkpointed) {
   const std::string_view key = checkpointed ? "checkpoint" : "unit";
-  statement.allow_only({key, "in", "body", "reentrant", "early_stop", "preserve_rng"});
+  statement.allow_only({key, "in", "body", "owner", "reentrant", "early_stop", "preserve_rng"});
   RegionBegin region;
   region.name = statement.at(key).text();
   region.kind = checkpointed ? RegionKind::checkpointed : RegionKind::unit;
+  if (const auto owner = statement.find("owner")) region.owner = owner->text();
   if (const auto flag = statement.find("reentrant")) region.reentrant = flag->boolean();
   if (const auto flag = statement.find("early_stop")) region.early_stop = flag->boolean();
   if (const auto flag = statement.find("preserve_rng")) region.preserves_rng = flag->boolean();
@@ -295,6 +301,13 @@ void ProgramReader::read_no_grad(const JsonPlace& statement) {
   read_body(statement.at("no_grad"));
   --no_grad_depth_;
   builder_.end_no_grad(begin);
+}
+
+void ProgramReader::read_compiled(const JsonPlace& statement) {
+  statement.allow_only({"compiled"});
+  const std::size_t begin = builder_.begin_compiled();
+  read_body(statement.at("compiled"));
+  builder_.end_compiled(begin);
 }
 
 void ProgramReader::read_catch(const JsonPlace& statement) {

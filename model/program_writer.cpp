@@ -102,6 +102,11 @@ class ProgramWriter {
     } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
       write_wrapper(at, *wrapper, list);
       return wrapper->end;
+    } else if (const auto* mark = std::get_if<Mark>(&statement)) {
+      list.push_back({{"mark", mark->name}});
+    } else if (const auto* compiled = std::get_if<CompiledBegin>(&statement)) {
+      list.push_back({{"compiled", body(at + 1, compiled->end)}});
+      return compiled->end - 1;
     } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {
       list.push_back({{"needs_tensor", name(needs->value)}});
     } else if (const auto* effect = std::get_if<SideEffect>(&statement)) {
@@ -190,6 +195,7 @@ class ProgramWriter {
     Json json;
     json[is_checkpoint ? "checkpoint" : "unit"] = region.name;
     json["in"] = names(region.inputs);
+    if (!region.owner.empty()) json["owner"] = region.owner;
     if (region.reentrant) json["reentrant"] = true;
     if (!region.early_stop) json["early_stop"] = false;
     if (!region.preserves_rng) json["preserve_rng"] = false;

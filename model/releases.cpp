@@ -89,6 +89,7 @@ void move_places(Statement& statement, const std::vector<std::size_t>& place) {
   if (auto* branch = std::get_if<BranchBegin>(&statement)) branch->end = place[branch->end];
   if (auto* off = std::get_if<NoGradBegin>(&statement)) off->end = place[off->end];
   if (auto* caught = std::get_if<CatchBegin>(&statement)) caught->end = place[caught->end];
+  if (auto* compiled = std::get_if<CompiledBegin>(&statement)) compiled->end = place[compiled->end];
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/errors.hpp"
+#include "properties/unit_generator.hpp"
 
 namespace remat {
 namespace {
@@ -49,7 +50,11 @@ enum class Form : std::uint8_t {
   excluded,
   caught,
   saved,
-  recomputed
+  recomputed,
+  written_apart,
+  callable,
+  mark,
+  compiled
 };
 
 }  // namespace
@@ -151,7 +156,9 @@ void BodyGenerator::write_statement(std::size_t depth) {
     if (has(feature) && fits) forms.push_back(form);
   };
   allow(Form::view, Feature::views);
-  allow(Form::in_place, Feature::in_place);
+  // What a unit may keep is not to be written, nor is anything between markers.
+  allow(Form::in_place, Feature::in_place, !has_units());
+  allow(Form::written_apart, Feature::in_place, is("kept-ops"));
   allow(Form::random, Feature::random);
   allow(Form::no_grad, Feature::no_grad);
   // How often an effect is to run is known where each backward is one graph task.
@@ -165,6 +172,11 @@ void BodyGenerator::write_statement(std::size_t depth) {
   allow(Form::saved, Feature::excluded, may_save);
   allow(Form::saved, Feature::excluded, may_save);
   allow(Form::recomputed, Feature::excluded, may_save && depth < 2);
+  const bool in_region = has_units() && region_floor_ > 0;
+  allow(Form::callable, Feature::save_units, in_region && is("kept-callables") && depth < 3);
+  allow(Form::mark, Feature::save_units, in_region && is("markers"));
+  allow(Form::mark, Feature::save_units, in_region && is("markers"));
+  allow(Form::compiled, Feature::compiled, in_region && depth < 3);
   switch (forms[tape_->choose(forms.size())]) {
     case Form::plain:
       return write_plain();
@@ -189,6 +201,14 @@ void BodyGenerator::write_statement(std::size_t depth) {
       return write_saved();
     case Form::recomputed:
       return write_recomputed(depth);
+    case Form::written_apart:
+      return write_apart();
+    case Form::callable:
+      return write_callable(depth);
+    case Form::mark:
+      return write_mark();
+    case Form::compiled:
+      return write_compiled(depth);
     case Form::nested:
       return write_region("r" + std::to_string(n_regions_++), false, depth + 1);
   }
@@ -254,6 +274,7 @@ void BodyGenerator::write_region(const std::string& name, bool takes_edit, std::
   region.name = name;
   region.reentrant = is("torch-reentrant");
   region.early_stop = !draws(Feature::whole_replays);
+  if (has_units() && draws(Feature::two_models)) region.owner = second_model;
   const bool runs_whole = has(Edit::more_saves) || has(Edit::stale_slot) ||
                           has(Edit::op_without_entry) || has(Edit::rederived_input_written) ||
                           has(Edit::fewer_excluded_calls);

@@ -102,10 +102,19 @@ class BodyGenerator {
   void write_remat_edit();
   std::string remat_region_name();
 
+  // unit_body.cpp
+  void write_callable(std::size_t depth);
+  void write_mark();
+  void write_apart();
+  void write_compiled(std::size_t depth);
+  void write_some(std::size_t depth);
+  void write_between_markers();
+
   // edited_body.cpp
   void write_edit();
   void write_last_edit();
   std::string_view choose_first_op();
+  bool has_units() const { return has_save_units(made_->scenario.protocol); }
   bool saves() const { return is("remat"); }
   bool excludes() const { return is("exclude") || is("exclude-rederive"); }
   void write_bound(std::string_view in_forward, std::string_view in_replay, bool same_layout);

@@ -84,6 +84,8 @@ void BodyGenerator::write_edit() {
     case Edit::checkpoint_in_checkpoint:
     case Edit::no_record:
       return write_remat_edit();
+    case Edit::written_between_markers:
+      return write_between_markers();
     case Edit::none:
     case Edit::backward_twice:
     case Edit::argument_written:

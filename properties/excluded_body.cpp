@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "properties/body_generator.hpp"
+#include "properties/unit_generator.hpp"
 
 // Excluded regions in the body of a checkpointed one.
 
@@ -228,6 +229,13 @@ void BodyGenerator::write_caught() {
     const std::size_t inner = builder_->begin_wrapper(std::move(wrapper));
     fails();
     builder_->end_wrapper(inner, {leaf_at(given, "arg0")}, std::vector<ValueId>{});
+  } else if (is("kept-callables") && draws(Feature::save_units)) {
+    RegionBegin callable;
+    callable.name = callable_name(tape_->choose(n_callables));
+    callable.kind = RegionKind::unit;
+    const std::size_t inner = builder_->begin_region(std::move(callable));
+    fails();
+    builder_->end_region(inner, {});
   } else {
     fails();
   }

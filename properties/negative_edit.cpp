@@ -6,41 +6,44 @@ namespace remat {
 namespace {
 
 // Protocols, as bits.
-constexpr std::uint8_t plain = 1;
-constexpr std::uint8_t torch = 2;
-constexpr std::uint8_t reentrant = 4;
-constexpr std::uint8_t selective = 8;
-constexpr std::uint8_t excluding = 16;   // P3
-constexpr std::uint8_t rederiving = 32;  // P4 to P6
-constexpr std::uint8_t wrappers = excluding | rederiving;
-constexpr std::uint8_t saving = 64;  // P7
-constexpr std::uint8_t leaving_out = wrappers | saving;
-constexpr std::uint8_t all = plain | torch | reentrant | selective | leaving_out;
+constexpr std::uint16_t plain = 1;
+constexpr std::uint16_t torch = 2;
+constexpr std::uint16_t reentrant = 4;
+constexpr std::uint16_t selective = 8;
+constexpr std::uint16_t excluding = 16;   // P3
+constexpr std::uint16_t rederiving = 32;  // P4 to P6
+constexpr std::uint16_t wrappers = excluding | rederiving;
+constexpr std::uint16_t saving = 64;  // P7
+constexpr std::uint16_t leaving_out = wrappers | saving;
+constexpr std::uint16_t unit_ops = 128;  // P8, P9: save units of ops and callables
+constexpr std::uint16_t unit_markers = 256;
+constexpr std::uint16_t units = unit_ops | unit_markers;
+constexpr std::uint16_t all = units | plain | torch | reentrant | selective | leaving_out;
 
 constexpr std::array rows = {
     EditRow{Edit::none, "none", "", 0, all},
     // Exceptions are what user code has most of.
     EditRow{Edit::raise_in_forward, "raise in forward", "E-USER", 5, all},
     EditRow{Edit::raise_in_replay, "raise in replay", "E-USER", 5,
-            torch | reentrant | selective | leaving_out},
+            torch | reentrant | selective | leaving_out | units},
     EditRow{Edit::backward_twice, "backward twice", "E-TWICE", 1, all},
     EditRow{Edit::argument_written,
             "argument written",
             "E-MUTATED",
             1,
-            torch | selective | leaving_out,
+            torch | selective | leaving_out | units,
             {"version_unchanged"}},
     EditRow{Edit::parameter_written,
             "parameter written",
             "E-MUTATED",
             1,
-            torch | selective | leaving_out,
+            torch | selective | leaving_out | units,
             {"version_unchanged"}},
     EditRow{Edit::hidden_argument_written,
             "hidden argument written",
             "E-MUTATED",
             1,
-            torch | selective | leaving_out,
+            torch | selective | leaving_out | units,
             {"version_unchanged"}},
     EditRow{Edit::fewer_saves,
             "fewer saves",
@@ -134,15 +137,19 @@ constexpr std::array rows = {
     EditRow{Edit::recomputed_in_saved, "recomputed in saved", "E-STRUCTURE", 1, saving},
     EditRow{Edit::checkpoint_in_checkpoint, "checkpoint in checkpoint", "E-STRUCTURE", 1, saving},
     EditRow{Edit::no_record, "no record", "E-CACHE-MISS", 1, saving},
+    EditRow{Edit::written_between_markers, "written between markers", "E-STRUCTURE", 1,
+            unit_markers},
 };
 
-std::uint8_t bit_of(const std::string& protocol) {
+std::uint16_t bit_of(const std::string& protocol) {
   if (protocol == "torch") return torch;
   if (protocol == "torch-reentrant") return reentrant;
   if (protocol == "torch-sac") return selective;
   if (protocol == "exclude") return excluding;
   if (protocol == "exclude-rederive") return rederiving;
   if (protocol == "remat") return saving;
+  if (protocol == "kept-ops" || protocol == "kept-callables") return unit_ops;
+  if (protocol == "markers") return unit_markers;
   return plain;
 }
 
@@ -153,7 +160,7 @@ std::span<const EditRow> edits() {
 }
 
 Edit choose_edit(ChoiceTape& tape, const std::string& protocol) {
-  const std::uint8_t bit = bit_of(protocol);
+  const std::uint16_t bit = bit_of(protocol);
   const auto suits = [bit](const EditRow& row) { return (row.protocols & bit) != 0; };
   std::uint64_t weights = 0;
   for (const EditRow& row : rows)

@@ -44,15 +44,16 @@ enum class Edit : std::uint8_t {
   same_name_twice,
   recomputed_in_saved,
   checkpoint_in_checkpoint,
-  no_record
+  no_record,
+  written_between_markers
 };
 
 struct EditRow {
   Edit edit;
   std::string_view name;
-  std::string_view code;   // of protocols.md §1.2; empty: no error
-  std::uint8_t weight;     // how often it is drawn, against the others of the protocol
-  std::uint8_t protocols;  // under which it may stand, as bits
+  std::string_view code;    // of protocols.md §1.2; empty: no error
+  std::uint8_t weight;      // how often it is drawn, against the others of the protocol
+  std::uint16_t protocols;  // under which it may stand, as bits
   // What invariants may say of the request that ends in the error; anything else is an alarm.
   std::array<std::string_view, 3> excuses = {};
 

@@ -6,21 +6,24 @@
 #include "model/errors.hpp"
 #include "model/phase_order.hpp"
 #include "properties/body_generator.hpp"
+#include "properties/unit_generator.hpp"
 #include "sim/scenario_writer.hpp"
 
 namespace remat {
 namespace {
 
 constexpr std::array<std::string_view, feature_count> feature_names = {
-    "views",    "in_place",     "containers",       "random",          "no_grad",
-    "nesting",  "fan_out",      "many_outputs",     "unused",          "side_effects",
-    "frozen",   "updates",      "whole_replays",    "microbatches",    "steps",
-    "retain",   "split",        "partial",          "dropped",         "groups",
-    "sharing",  "forward_only", "same_shapes",      "counted_policy",  "odd_params",
-    "excluded", "chains",       "nested_arguments", "fresh_arguments", "caught_errors"};
+    "views",      "in_place",     "containers",       "random",          "no_grad",
+    "nesting",    "fan_out",      "many_outputs",     "unused",          "side_effects",
+    "frozen",     "updates",      "whole_replays",    "microbatches",    "steps",
+    "retain",     "split",        "partial",          "dropped",         "groups",
+    "sharing",    "forward_only", "same_shapes",      "counted_policy",  "odd_params",
+    "excluded",   "chains",       "nested_arguments", "fresh_arguments", "caught_errors",
+    "save_units", "two_models",   "odd_markers",      "compiled"};
 
-constexpr std::array<std::string_view, 7> protocol_names = {
-    "torch", "torch-sac", "torch-reentrant", "none", "exclude", "exclude-rederive", "remat"};
+constexpr std::array<std::string_view, 10> protocol_names = {
+    "torch", "torch-sac", "torch-reentrant", "none",   "exclude", "exclude-rederive",
+    "remat", "kept-ops",  "kept-callables",  "markers"};
 
 std::string choose_protocol(ChoiceTape& tape, const std::string& only) {
   if (only.empty()) return std::string(protocol_names[tape.choose(protocol_names.size())]);
@@ -47,8 +50,8 @@ BackwardForm choose_form(ChoiceTape& tape, const GeneratedCase& made) {
   // gradient.
   const bool may_split = protocol == "torch" || protocol == "none";
   std::vector<BackwardForm> forms = {BackwardForm::whole};
-  const bool stands_one_replay =
-      protocol == "torch-sac" || protocol == "exclude" || protocol == "exclude-rederive";
+  const bool stands_one_replay = protocol == "torch-sac" || protocol == "exclude" ||
+                                 protocol == "exclude-rederive" || has_save_units(protocol);
   if (made.has(Feature::retain) && !stands_one_replay) forms.push_back(BackwardForm::retained);
   if (made.has(Feature::split) && may_split) forms.push_back(BackwardForm::split);
   if (made.has(Feature::partial) && protocol != "torch-reentrant")
@@ -148,7 +151,7 @@ void set_options(ChoiceTape& tape, GeneratedCase& made) {
   if (made.is_split) scenario.rank.dw_task_per_group = tape.choose(2) == 0;
   scenario.rank.seed = 0;
   scenario.rank.inputs_per_microbatch = true;
-  scenario.config_json = config_json(protocol_json(scenario), scenario.rank.seed);
+  scenario.config_json = config_json(protocol_json(scenario), scenario);
 }
 
 }  // namespace
@@ -161,13 +164,14 @@ GeneratedCase generate_case(ChoiceTape& tape, const GeneratorOptions& options) {
   GeneratedCase made;
   Scenario& scenario = made.scenario;
   scenario.protocol = choose_protocol(tape, options.protocol);
-  made.features = static_cast<std::uint32_t>(tape.choose(std::uint64_t{1} << feature_count));
+  made.features = tape.choose(std::uint64_t{1} << feature_count);
   made.features &= ~options.without;
   made.edit = choose_edit(tape, scenario.protocol);
   if (options.legal_only) made.edit = Edit::none;
   OrderPlan plan{.form = choose_form(tape, made),
                  .in_groups = made.has(Feature::groups) && made.edit == Edit::none};
   made.is_split = plan.form == BackwardForm::split;
+  if (has_save_units(scenario.protocol)) scenario.options.units = choose_units(tape, made);
   ProgramBuilder builder;
   BodyGenerator body(tape, made, builder);
   const ValueId root = body.write();

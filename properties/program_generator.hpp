@@ -44,9 +44,13 @@ enum class Feature : std::uint8_t {
   chains,            // D5: excluded regions that hand all they return to the next
   nested_arguments,  // D8: arguments of excluded regions in lists, dicts and by keyword
   fresh_arguments,   // D7: excluded regions are given tensors that are theirs alone, to be written
-  caught_errors      // D23: code that raises, and a caller that catches it and goes on
+  caught_errors,     // D23: code that raises, and a caller that catches it and goes on
+  save_units,        // D16: callables and markers of save units
+  two_models,        // D16: layers of a model of its own, which may select other units
+  odd_markers,       // D16: intervals that end before they begin, or are never begun or ended
+  compiled           // D17: stretches of ops that a policy may not see into
 };
-inline constexpr std::size_t feature_count = 30;
+inline constexpr std::size_t feature_count = 34;
 std::string_view name_of(Feature feature);
 
 /// One generated case: a scenario, and what is to come out of it.
@@ -54,7 +58,7 @@ struct GeneratedCase {
   Scenario scenario;
   Edit edit = Edit::none;
   Strategy strategy = Strategy::random;
-  std::uint32_t features = 0;  // bits that are on
+  std::uint64_t features = 0;  // bits that are on
 
   bool has(Feature feature) const {
     return ((features >> static_cast<std::uint32_t>(feature)) & 1U) != 0;
@@ -65,12 +69,17 @@ struct GeneratedCase {
 
 struct GeneratorOptions {
   /// Features that no case has, as bits: to see what each is worth.
-  std::uint32_t without = 0;
+  std::uint64_t without = 0;
   /// Only this protocol; empty: all.
   std::string protocol = {};
   /// Cases without negative edits.
   bool legal_only = false;
 };
+
+/// Protocols whose policy asks save units.
+inline bool has_save_units(std::string_view protocol) {
+  return protocol == "kept-ops" || protocol == "kept-callables" || protocol == "markers";
+}
 
 /// The case that the tape describes: a pure function of it. Constructive, so nothing is discarded;
 /// a tape of zeros gives the smallest case.

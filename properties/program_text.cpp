@@ -69,6 +69,12 @@ class ProgramText {
         write_wrapper(*wrapper, depth);
         write_body(at + 1, wrapper->end, depth + 1);
         at = wrapper->end;
+      } else if (const auto* mark = std::get_if<Mark>(&statement)) {
+        line(depth, "mark " + mark->name);
+      } else if (const auto* compiled = std::get_if<CompiledBegin>(&statement)) {
+        line(depth, "compiled:");
+        write_body(at + 1, compiled->end, depth + 1);
+        at = compiled->end - 1;
       } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {
         line(depth, "a replay needs " + name(needs->value));
       } else if (const auto* effect = std::get_if<SideEffect>(&statement)) {
@@ -97,6 +103,7 @@ class ProgramText {
   }
 
   void write_region(const RegionBegin& region, std::size_t depth) {
+    if (region.kind == RegionKind::unit) return line(depth, "callable " + region.name + ":");
     std::string text = fmt::format("{} {}({})", region.reentrant ? "reentrant region" : "region",
                                    region.name, names(region.inputs));
     if (!region.captured.empty())

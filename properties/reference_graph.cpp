@@ -1,10 +1,10 @@
 #include "properties/reference_graph.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace remat {
-
 ReferenceRules reference_rules(const Scenario& scenario) {
   ReferenceRules rules;
   if (scenario.protocol == "torch" || scenario.protocol == "torch-sac")
@@ -17,6 +17,13 @@ ReferenceRules reference_rules(const Scenario& scenario) {
   if (rules.excludes) rules.regions = ReferenceRules::Regions::holders;
   if (scenario.protocol == "torch-reentrant") rules.regions = ReferenceRules::Regions::reentrant;
   rules.selective = scenario.protocol == "torch-sac";
+  const std::string& name = scenario.protocol;
+  if (name == "kept-ops" || name == "kept-callables" || name == "markers") {
+    rules.regions = ReferenceRules::Regions::holders;
+    rules.selective = true;
+    rules.units = reference_units(scenario);
+    rules.reentrant_without_units = scenario.options.units.reentrant_without_units;
+  }
   rules.early_stop = scenario.options.early_stop || rules.remat;
   rules.keep_every = scenario.options.keep_every;
   rules.tracks_nested_outputs = scenario.options.compat == Compat::strict;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/program.hpp"
+#include "properties/reference_units.hpp"
 #include "properties/reference_wrappers.hpp"
 #include "sim/scenario.hpp"
 
@@ -21,6 +22,9 @@ struct ReferenceRules {
   bool has_boundaries = true;
   bool remat = false;      // P7: excluded regions are those to be saved; boundaries at the outside
   bool selective = false;  // P10: ops that the policy keeps are served to a replay
+  /// P8, P9: what save units keep; none under other protocols.
+  std::optional<ReferenceUnits> units;
+  bool reentrant_without_units = false;  // regions of models that keep nothing (P8)
   bool early_stop = true;
   std::int64_t keep_every = 0;
   bool tracks_nested_outputs = true;  // P2: not as torch, which loses those in containers
@@ -28,7 +32,8 @@ struct ReferenceRules {
   /// What becomes of a region where gradients are on.
   Regions mode_of(const RegionBegin& region) const {
     if (region.kind != RegionKind::checkpointed || regions == Regions::plain) return Regions::plain;
-    return region.reentrant ? Regions::reentrant : regions;
+    const bool keeps_nothing = reentrant_without_units && units->without_any.contains(region.owner);
+    return region.reentrant || keeps_nothing ? Regions::reentrant : regions;
   }
 };
 ReferenceRules reference_rules(const Scenario& scenario);

@@ -236,7 +236,7 @@ class Walker {
       if (pack_of(at, i, save, state)) return false;
     }
     const bool asks = rules_->selective && state.frame != ReferenceGraph::no_frame;
-    const bool kept = asks && is_kept(op, state.frame);
+    const bool kept = asks && is_kept(at, op, state.frame);
     const bool is_served = kept && stretch_.is_replay && in_own_frame(state);
     if (!is_served) {
       walk_.ran.push_back(at);
@@ -267,7 +267,8 @@ class Walker {
   }
 
   /// P10: the policy's answer for this call of the op; calls are counted by name in each frame.
-  bool is_kept(const OpStatement& op, std::size_t frame) {
+  bool is_kept(std::size_t at, const OpStatement& op, std::size_t frame) {
+    if (rules_->units) return rules_->units->kept.contains(at);
     const std::int64_t call = calls_[{frame, op.name}]++;
     if (!op.kept || op.writes || op.kind->name == "detach") return false;
     return rules_->keep_every == 0 || call % rules_->keep_every == 0;

@@ -6,10 +6,13 @@
 
 namespace remat {
 
+class UnitPolicy;
+
 /// What a statement says of a checkpointed region.
 struct RegionTraits {
   bool reentrant = false;
   bool early_stop = true;
+  std::string_view owner = {};  // the model that it is a layer of
 };
 
 /// What becomes of a checkpointed region.
@@ -167,6 +170,8 @@ class Protocol {
   virtual bool keeps(const KeepRequest& request) const = 0;
   /// Ops that a policy keeps are served in a replay.
   virtual bool serves_kept_ops() const = 0;
+  /// What its user's save units ask for; none where it has none.
+  virtual const UnitPolicy* units() const = 0;
   virtual CacheDecision cached_op(const CacheState& state) const = 0;
   /// A write since it was kept is an error when it is read.
   virtual bool checks_version_of(KeptThing thing) const = 0;

@@ -34,6 +34,7 @@ enum class ProtocolFault : std::uint8_t {
   outputs_persisted_at_once,    // M27
   outputs_known_by_tensor,      // M28
   references_filled_once,       // M29
+  markers_end_at_start,         // M32
   saved_lists_unchecked         // the determinism check never complains
 };
 

@@ -4,6 +4,9 @@
 
 #include "schedules/protocols/exclude.hpp"
 #include "schedules/protocols/exclude_rederive.hpp"
+#include "schedules/protocols/kept_callables.hpp"
+#include "schedules/protocols/kept_ops.hpp"
+#include "schedules/protocols/markers.hpp"
 #include "schedules/protocols/none.hpp"
 #include "schedules/protocols/remat.hpp"
 #include "schedules/protocols/torch.hpp"
@@ -24,6 +27,10 @@ const std::vector<ProtocolRow>& protocols() {
        make_exclude_rederive},
       {"remat", "torch_remat: saved regions keep what backward or a replay will read (P7)",
        make_remat},
+      {"kept-ops", "save units that keep ops by their names (P8)", make_kept_ops},
+      {"kept-callables", "save units that keep what callables run (P9)", make_kept_callables},
+      {"markers", "save units that keep what runs between two markers (P9, the older engine)",
+       make_markers},
   };
   return rows;
 }

@@ -9,6 +9,7 @@
 
 #include "schedules/protocol.hpp"
 #include "schedules/protocol_fault.hpp"
+#include "schedules/save_units.hpp"
 
 namespace remat {
 
@@ -42,6 +43,8 @@ struct ProtocolOptions {
   /// remat: state hooks keep the generator in step with a replay that leaves regions out. Without a
   /// word of it strict has them, and compat torch has not.
   std::optional<bool> state_hooks = std::nullopt;
+  /// kept-ops, kept-callables, markers.
+  UnitConfig units = {};
   ProtocolFault fault = ProtocolFault::none;
 };
 

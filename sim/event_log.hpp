@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -43,6 +44,15 @@ struct ShownInput {
   ShownTensor tensor;
   std::string_view path;
   std::string_view origin;  // empty: not told
+};
+
+/// Something to tell a user of save units: of which model, unit and op.
+struct Diagnosis {
+  std::string code;
+  std::string owner;
+  std::string unit;
+  std::string op;
+  friend auto operator<=>(const Diagnosis&, const Diagnosis&) = default;
 };
 
 /// A region of torch_remat in a call of a checkpointed region.
@@ -126,7 +136,7 @@ class EventLog {
   void inputs_unpack(std::int64_t frame, std::span<const std::int64_t> tensors);
   /// The unit is the one pushed last.
   void unit_begin(std::optional<std::int64_t> frame, bool replay, bool checkpointed, bool reentrant,
-                  std::optional<ReplayKey> key);
+                  std::optional<ReplayKey> key, std::string_view owner = {});
   void unit_end(std::optional<std::int64_t> frame, bool replay, bool checkpointed, bool reentrant,
                 std::string_view ended_by);
   void body_begin(std::int64_t frame, bool replay);
@@ -172,6 +182,8 @@ class EventLog {
   void node_begin(std::string_view name, std::uint64_t number, bool retain);
   void grad(std::string_view param, Ring value);
   void side_effect(std::string_view name);
+  void mark(std::string_view name);
+  void warning(const Diagnosis& diagnosis, std::string_view message);
   void rng(std::int64_t position);
   void rng_set(std::int64_t position);
   void update(std::string_view param, std::int64_t version);

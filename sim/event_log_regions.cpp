@@ -111,7 +111,7 @@ void EventLog::inputs_unpack(std::int64_t frame, std::span<const std::int64_t> t
 }
 
 void EventLog::unit_begin(std::optional<std::int64_t> frame, bool replay, bool checkpointed,
-                          bool reentrant, std::optional<ReplayKey> key) {
+                          bool reentrant, std::optional<ReplayKey> key, std::string_view owner) {
   if (!begin()) return;
   add_optional(Field::frame, frame);
   trace_->add_name(Field::exec, replay ? "replay" : "forward");
@@ -119,6 +119,7 @@ void EventLog::unit_begin(std::optional<std::int64_t> frame, bool replay, bool c
   if (reentrant) trace_->add(Field::reentrant, true);
   add_key(key);
   add_optional(Field::graph_task, graph_task_);
+  if (!owner.empty()) trace_->add_name(Field::owner, owner);
   add_unit();
   end(Kind::unit_begin);
 }
@@ -185,6 +186,22 @@ void EventLog::sac_hit(std::int64_t frame, std::string_view op, std::int64_t ind
   trace_->add_list(Field::tensors, tensors);
   add_unit();
   end(Kind::sac_hit);
+}
+
+void EventLog::mark(std::string_view name) {
+  if (!begin()) return;
+  trace_->add_name(Field::name, name);
+  end(Kind::mark);
+}
+
+void EventLog::warning(const Diagnosis& diagnosis, std::string_view message) {
+  if (!begin()) return;
+  trace_->add_name(Field::code, diagnosis.code);
+  trace_->add_name(Field::owner, diagnosis.owner);
+  trace_->add_name(Field::unit, diagnosis.unit);
+  if (!diagnosis.op.empty()) trace_->add_name(Field::op, diagnosis.op);
+  trace_->add_text(Field::message, message);
+  end(Kind::warning);
 }
 
 }  // namespace remat

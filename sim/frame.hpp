@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/flat_map.hpp"
+#include "schedules/save_units.hpp"
 #include "sim/tape.hpp"
 
 namespace remat {
@@ -149,6 +150,8 @@ struct CheckpointFrame {
   std::vector<ReplaySession> sessions;
   std::set<std::uint32_t> flipped;  // of the walk that called the region
   OpCache cache;
+  UnitState units_at_end;    // of forward
+  bool is_compiled = false;  // the code that calls the region is compiled, and it with that
   std::map<std::string, WrapperCalls, std::less<>> wrappers;  // by name
   std::vector<InputSlot> input_slots;
   std::int64_t n_input_slots_alive = 0;

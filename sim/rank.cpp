@@ -51,6 +51,7 @@ Rank::Rank(const Program& program, const Protocol& protocol, const RankOptions& 
       cache_rules_(protocol.cache_rules()),
       exclusion_rules_(protocol.exclusion_rules()),
       remat_rules_(protocol.remat_rules()),
+      units_(protocol.units()),
       options_(options),
       log_(&log),
       ledger_(log),
@@ -122,6 +123,7 @@ void Rank::set_up() {
   log_->set_phase(Phase::setup);
   for (const ValueId parameter : program_->parameters)
     leaf(parameter, OwnerClass::param);
+  warn_of_config();
 }
 
 std::int64_t Rank::leaf_key(std::uint32_t index, BufferRole role) const {
@@ -234,8 +236,8 @@ std::uint32_t Rank::make_frame(Walk& walk, std::size_t at, const RegionBegin& re
   frame.number = region.frame && !walk.is_replay ? *region.frame : next_frame_++;
   frame.forward = walk.forward;
   frame.begin = at;
-  frame.early_stop =
-      protocol_->stops_early({.reentrant = region.reentrant, .early_stop = region.early_stop});
+  frame.early_stop = protocol_->stops_early(
+      {.reentrant = region.reentrant, .early_stop = region.early_stop, .owner = region.owner});
   return index;
 }
 
@@ -264,6 +266,7 @@ Flow Rank::run_forward(std::size_t forward, std::optional<std::int64_t> microbat
         std::find(others.begin(), others.end(), variable.tensor.value) != others.end();
     return is_root || ledger_.has_one_owner(variable.tensor.hold.storage());
   });
+  if (flow == Flow::done) end_layers();
   if (flow == Flow::failed) log_error();
   log_->phase_border(false, std::nullopt);
   log_->set_phase(Phase::setup);

@@ -166,14 +166,24 @@ class Rank : private SlotOwner {
   static PartialWrite partial_write(std::uint64_t seed);
   bool writes_a_part(const OpStatement& op) const;
   Flow serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& served);
-  void remember(Walk& walk, const OpStatement& op, const Tensors& outputs);
+  Flow remember(Walk& walk, const OpStatement& op, const Tensors& outputs);
   /// Where the cache keeps the op's calls.
   std::string_view queue_of(const OpStatement& op) const;
-  /// The policy's answer for a call, `call` others of it having come before.
-  bool keeps(const OpStatement& op, std::size_t call) const;
   void make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves);
   Edge edge_to(Walk& walk, ValueId input);
   Ring draw();
+
+  // rank_units.cpp
+  std::string_view owner_of(const CheckpointFrame& frame) const;
+  bool is_policy_asked(const Walk& walk, const OpStatement& op) const;
+  std::vector<std::size_t> asking_units(const Walk& walk, const OpStatement& op) const;
+  bool keeps(const Walk& walk, const OpStatement& op, std::size_t call) const;
+  Flow note_asked(const Walk& walk, const OpStatement& op, bool kept);
+  void pass_marker(Walk& walk, const Mark& mark);
+  void warn(const Diagnosis& diagnosis, const std::string& message);
+  void warn_of_config();
+  void end_pass(const Walk& walk, const CheckpointFrame& frame);
+  void end_layers();
 
   // rank_grad.cpp
   bool requires_grad(const Walk& walk, ValueId value) const;
@@ -350,6 +360,7 @@ class Rank : private SlotOwner {
   CacheRules cache_rules_;
   ExclusionRules exclusion_rules_;
   RematRules remat_rules_;
+  const UnitPolicy* units_;
   RankOptions options_;
   EventLog* log_;
   Ledger ledger_;
@@ -365,6 +376,9 @@ class Rank : private SlotOwner {
   std::vector<std::unique_ptr<CheckpointFrame>> frames_;
   std::vector<std::uint32_t> free_frames_;
   std::optional<OpenSession> session_;
+  std::set<Diagnosis> told_;
+  /// Units that have kept something in a layer of this forward, by owners that ran.
+  std::map<std::string, std::set<std::size_t>> n_kept_;
   bool graph_is_kept_ = true;  // by the graph task that runs; outside one, as if it were
   std::map<std::int64_t, std::set<std::int64_t>> registered_;  // frames, by session
   std::map<std::int64_t, Shape> other_shapes_;  // by tensor: where it is not its value's

@@ -25,6 +25,9 @@ enum class RankFault : std::uint8_t {
   one_placeholder,         // M19: for all outputs of a call, and one boundary
   trigger_without_node,    // M20: a placeholder passes no boundary
   placeholders_kept,       // M21: a new one for each call, for ever
+  unit_scope_left,         // M33: a callable that raised still counts as running
+  units_of_forward,        // M34: a replay asks with what was in force when forward ended
+  diagnostics_told_once,   // M48: of all models together
   neighbours_swapped,      // a replay fills the slot beside the right one
   times_from_the_process   // an op takes longer the more ops the process has run
 };

@@ -29,7 +29,8 @@ Flow Rank::run_region(Walk& walk, std::size_t at, const RegionBegin& region) {
   }
   RegionMode mode = RegionMode::plain;
   if (region.kind == RegionKind::checkpointed && walk.grad) {
-    mode = protocol_->region({.reentrant = region.reentrant, .early_stop = region.early_stop});
+    mode = protocol_->region(
+        {.reentrant = region.reentrant, .early_stop = region.early_stop, .owner = region.owner});
   }
   switch (mode) {
     case RegionMode::plain:
@@ -45,7 +46,11 @@ Flow Rank::run_region(Walk& walk, std::size_t at, const RegionBegin& region) {
 Flow Rank::run_plain_region(Walk& walk, std::size_t at, const RegionBegin& region) {
   log_->push_unit(region.name, region.invocation);
   log_->unit_begin(std::nullopt, false, false, false, std::nullopt);
+  const bool is_callable = region.kind == RegionKind::unit;
+  if (is_callable) walk.units.callables.push_back(region.name);
   const Flow flow = run(walk, at + 1, region.end);
+  const bool stays = flow == Flow::failed && has(RankFault::unit_scope_left);
+  if (is_callable && !stays) walk.units.callables.pop_back();
   log_->unit_end(std::nullopt, false, false, false, ended_by(flow, error_));
   log_->pop_unit();
   return flow;
@@ -60,11 +65,12 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
   const std::uint32_t index = make_frame(walk, at, region);
   CheckpointFrame& frame = *frames_[index];
   frame.flipped = walk.flipped;
+  frame.is_compiled = walk.is_compiled;
   if (!walk.is_replay) {
     frame.invocation = region.invocation ? *region.invocation : invocations_[region.name]++;
   }
   log_->push_unit(region.name, frame.invocation);
-  log_->unit_begin(frame.number, false, true, false, std::nullopt);
+  log_->unit_begin(frame.number, false, true, false, std::nullopt, region.owner);
   log_->frame_create(frame.number, frame.early_stop);
   Flow flow = save_inputs(walk, index, region);
   if (flow == Flow::done) flow = refuse_under_session(region);
@@ -74,6 +80,7 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
     const auto cache_of = std::exchange(walk.cache_of, index);
     const bool serves = std::exchange(walk.serves, false);
     WrapperCall* const wrapper = std::exchange(walk.wrapper, nullptr);
+    UnitState units = std::exchange(walk.units, {});
     log_->body_begin(frame.number, walk.is_replay);
     frame.rng_position = rng_position_;
     flow = run(walk, at + 1, region.end);
@@ -84,6 +91,8 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
     walk.cache_of = cache_of;
     walk.serves = serves;
     walk.wrapper = wrapper;
+    if (flow == Flow::done) end_pass(walk, frame);
+    frame.units_at_end = std::exchange(walk.units, std::move(units));
   }
   frame.forward_done = true;
   log_->unit_end(frame.number, false, true, false, ended_by(flow, error_));

@@ -173,6 +173,7 @@ Flow Rank::run_replay_body(std::uint32_t index, const ReplayKey& key, std::vecto
   walk.serves = true;
   walk.owner = OwnerClass::replay_tmp;
   walk.flipped = frame.flipped;
+  walk.is_compiled = frame.is_compiled;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     walk.variables.set(region.inputs[i], {{inputs[i].hold.shared_as(OwnerClass::replay_tmp),
                                            region.inputs[i], inputs[i].id},

@@ -36,11 +36,6 @@ typename Map::mapped_type& found_or_added(Map& map, std::string_view key) {
   return found != map.end() ? found->second : map[std::string(key)];
 }
 
-/// A selective policy is not asked about detach: it is the cache's own (observed-torch.md §2).
-bool is_cacheable(const OpStatement& op) {
-  return op.kind->name != "detach";
-}
-
 }  // namespace
 
 Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
@@ -72,6 +67,13 @@ Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
       if (branch->in_replay != walk.is_replay) at = branch->end - 1;
     } else if (const auto* bind = std::get_if<Bind>(&statement)) {
       Rank::bind(walk, bind->from, bind->to);
+    } else if (const auto* mark = std::get_if<Mark>(&statement)) {
+      pass_marker(walk, *mark);
+    } else if (const auto* compiled = std::get_if<CompiledBegin>(&statement)) {
+      const bool outer = std::exchange(walk.is_compiled, true);
+      flow = run(walk, at + 1, compiled->end);
+      walk.is_compiled = outer;
+      at = compiled->end - 1;
     } else if (const auto* caught = std::get_if<CatchBegin>(&statement)) {
       flow = run_caught(walk, at, *caught);
       at = caught->end - 1;
@@ -151,11 +153,11 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
     flow = refuse_placeholder_inputs(walk, op);
   Tensors outputs;
   bool served = false;
-  const bool is_cached = walk.cache_of && protocol_->serves_kept_ops() && is_cacheable(op);
+  const bool is_cached = is_policy_asked(walk, op);
   if (flow == Flow::done && is_cached) flow = serve(walk, op, outputs, served);
   if (flow == Flow::done && !served) {
     flow = run_kernel(walk, op, outputs);
-    if (flow == Flow::done && is_cached && !walk.serves) remember(walk, op, outputs);
+    if (flow == Flow::done && is_cached && !walk.serves) flow = remember(walk, op, outputs);
   }
   if (flow == Flow::done) {
     note_shapes(shapes, outputs);
@@ -278,12 +280,6 @@ std::string_view Rank::queue_of(const OpStatement& op) const {
   return cache_rules_.has_queue_per_op ? std::string_view(op.name) : std::string_view();
 }
 
-bool Rank::keeps(const OpStatement& op, std::size_t call) const {
-  return protocol_->keeps({.wanted = op.kept,
-                           .writes = op.writes.has_value(),
-                           .call = static_cast<std::int64_t>(call)});
-}
-
 /// A replay meets an op: is it served from the policy's cache?
 Flow Rank::serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& served) {
   if (!walk.serves) return Flow::done;
@@ -297,7 +293,8 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& serv
   if (entry != nullptr) {
     state.kept = entry->kept;
     if (cache_rules_.asks_policy_again)
-      state.kept = state.kept && keeps(op, call + found->second.size());
+      state.kept = state.kept && keeps(walk, op, call + found->second.size());
+    if (has(RankFault::units_of_forward)) state.kept = state.kept && keeps(walk, op, call);
     state.consumed = entry->consumed;
     for (std::size_t i = 0; i < entry->outputs.size(); ++i) {
       const std::uint32_t storage = entry->outputs[i].hold.storage();
@@ -346,10 +343,10 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& serv
 }
 
 /// Forward ran an op under a selective policy: what does it keep?
-void Rank::remember(Walk& walk, const OpStatement& op, const Tensors& outputs) {
+Flow Rank::remember(Walk& walk, const OpStatement& op, const Tensors& outputs) {
   CheckpointFrame& frame = *frames_[*walk.cache_of];
   std::vector<CacheEntry>& calls = found_or_added(frame.cache, queue_of(op));
-  const bool kept = keeps(op, calls.size());
+  const bool kept = keeps(walk, op, calls.size());
   CacheEntry& entry = calls.emplace_back();
   entry.kept = kept;
   entry.rng_after = rng_position_;
@@ -362,6 +359,7 @@ void Rank::remember(Walk& walk, const OpStatement& op, const Tensors& outputs) {
   }
   log_->sac_decide(frame.number, op.name, static_cast<std::int64_t>(calls.size()) - 1, kept,
                    span_of(ids));
+  return note_asked(walk, op, kept);
 }
 
 Edge Rank::edge_to(Walk& walk, ValueId input) {

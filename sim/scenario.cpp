@@ -12,6 +12,7 @@
 #include "model/json_place.hpp"
 #include "model/program_json.hpp"
 #include "schedules/action_list.hpp"
+#include "sim/scenario_units.hpp"
 #include "sim/scenario_writer.hpp"
 #include "traces/byte_source.hpp"
 
@@ -33,7 +34,8 @@ BoundaryPasses boundaries_of(const JsonPlace& place) {
 void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& reading) {
   place.allow_only({"name", "early_stop", "compat", "determinism_check", "preserve_rng",
                     "allow_cache_entry_mutation", "ambient_hooks", "boundaries", "state_hooks",
-                    "dw_tasks", "keep", "keep_every"});
+                    "dw_tasks", "keep", "keep_every", "units", "select", "sub_models", "keeps_any",
+                    "mode"});
   scenario.protocol = place.at("name").text();
   if (make_protocol(scenario.protocol, {}) == nullptr) {
     place.at("name").fail("unknown protocol '" + scenario.protocol + "'; expected one of " +
@@ -58,6 +60,7 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
                                         : Compat::strict;
     scenario.rank.dw_counts_once = options.compat == Compat::strict;
   }
+  read_units(place, scenario);
   if (const auto passes = place.find("boundaries")) options.boundaries = boundaries_of(*passes);
   if (const auto tasks = place.find("dw_tasks")) {
     const std::string name = tasks->text();
@@ -270,7 +273,7 @@ Scenario parse_scenario(const std::string& file, const std::string& text) {
   scenario.rank.inputs_per_microbatch = true;
   const auto protocol = root.find("protocol");
   scenario.config_json =
-      config_json(protocol ? protocol->dumped() : R"({"name":"none"})", scenario.rank.seed);
+      config_json(protocol ? protocol->dumped() : R"({"name":"none"})", scenario);
   return scenario;
 }
 

@@ -81,6 +81,7 @@ Json statement_schemas() {
     return object({{key, text()},
                    {"in", names},
                    {"body", body},
+                   {"owner", text()},
                    {"reentrant", flag()},
                    {"early_stop", flag()},
                    {"preserve_rng", flag()}},
@@ -114,7 +115,8 @@ Json statement_schemas() {
                {"out", reference("argument")},
                {"body", body}},
               {"region", "recompute", "body"}),
-       object({{"needs_tensor", text()}}, {"needs_tensor"}),
+       object({{"needs_tensor", text()}}, {"needs_tensor"}), object({{"mark", text()}}, {"mark"}),
+       object({{"compiled", body}}, {"compiled"}),
        object({{"call", text()}, {"in", names}, {"out", names}}, {"call", "in", "out"}),
        object({{"branch", one_of({"forward", "replay"})}, {"body", body}}, {"branch", "body"}),
        object({{"no_grad", body}}, {"no_grad"}), object({{"catch", body}}, {"catch"}),
@@ -156,6 +158,11 @@ Json schedule_schema() {
 }  // namespace
 
 std::string scenario_schema() {
+  const Json selection = {{"anyOf", Json::array({flag(), list_of(text())})}};
+  const Json interval = {{"type", "array"}, {"items", text()}, {"minItems", 2}, {"maxItems", 2}};
+  const Json units = map_of(object(
+      {{"ops", list_of(text())}, {"callables", list_of(text())}, {"intervals", list_of(interval)}},
+      {}));
   const Json protocol = object({{"name", one_of(protocol_names())},
                                 {"early_stop", flag()},
                                 {"compat", one_of({"strict", "torch", "public"})},
@@ -167,7 +174,12 @@ std::string scenario_schema() {
                                 {"state_hooks", flag()},
                                 {"dw_tasks", one_of({"one", "per_group"})},
                                 {"keep", list_of(text())},
-                                {"keep_every", integer(0)}},
+                                {"keep_every", integer(0)},
+                                {"units", units},
+                                {"select", selection},
+                                {"sub_models", map_of(selection)},
+                                {"keeps_any", flag()},
+                                {"mode", one_of({"unified", "by_selection"})}},
                                {"name"});
   const Json machine = object({{"memory_bytes", integer(1)},
                                {"flops_per_second", integer(1)},

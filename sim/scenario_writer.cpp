@@ -8,6 +8,7 @@
 #include "model/errors.hpp"
 #include "model/program_writer.hpp"
 #include "schedules/action_list.hpp"
+#include "sim/scenario_units.hpp"
 
 namespace remat {
 namespace {
@@ -91,16 +92,22 @@ std::string protocol_json(const Scenario& scenario) {
   append_flag(json, "determinism_check", options.determinism_check, true);
   if (!scenario.rank.dw_task_per_group) json += ",\"dw_tasks\":\"one\"";
   append_flag(json, "early_stop", options.early_stop, true);
-  if (options.state_hooks) json += fmt::format(",\"state_hooks\":{}", *options.state_hooks);
   if (options.keep_every != 0) json += fmt::format(",\"keep_every\":{}", options.keep_every);
+  const WrittenUnits units = written_units(scenario);
+  json += units.before_name;
   json += fmt::format(",\"name\":\"{}\"", scenario.protocol);
   append_flag(json, "preserve_rng", scenario.rank.preserves_rng, true);
+  json += units.before_state_hooks;
+  if (options.state_hooks) json += fmt::format(",\"state_hooks\":{}", *options.state_hooks);
+  json += units.last;
   json.front() = '{';
   return json + '}';
 }
 
-std::string config_json(const std::string& protocol_json, std::uint64_t seed) {
-  return fmt::format(R"({{"protocol":{},"seed":{}}})", protocol_json, seed);
+std::string config_json(const std::string& protocol_json, const Scenario& scenario) {
+  const std::string units = units_json(scenario);
+  return fmt::format(R"({{"protocol":{},"seed":{}{}{}}})", protocol_json, scenario.rank.seed,
+                     units.empty() ? "" : ",\"units\":", units);
 }
 
 std::string scenario_json(const Scenario& scenario, const ScenarioRemarks& remarks) {

@@ -21,7 +21,7 @@ std::string action_name(const PhaseStep& step);
 
 /// The `protocol` of the file, on one line.
 std::string protocol_json(const Scenario& scenario);
-/// What the header of its traces says of a scenario.
-std::string config_json(const std::string& protocol_json, std::uint64_t seed);
+/// What the header of its traces says of a scenario: its protocol, seed and save units.
+std::string config_json(const std::string& protocol_json, const Scenario& scenario);
 
 }  // namespace remat

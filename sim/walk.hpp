@@ -9,6 +9,7 @@
 #include <string>
 
 #include "model/program.hpp"
+#include "schedules/save_units.hpp"
 #include "sim/environment.hpp"
 #include "sim/ledger.hpp"
 
@@ -37,6 +38,8 @@ struct Walk {
   bool serves = false;                                       // … and in a replay of it
   WrapperCall* wrapper = nullptr;                            // whose body runs
   std::map<std::string, std::size_t, std::less<>> op_calls;  // for the cache
+  UnitState units;           // of the checkpointed region that is run
+  bool is_compiled = false;  // what runs is compiled into one
   OwnerClass owner = OwnerClass::forward_tmp;
   std::set<std::uint32_t> flipped;  // values that require grad where the program says no, or not
 };

@@ -38,12 +38,12 @@ constexpr FieldRow phase_fields[] = {{F::retain, T::boolean},
                                      {F::captures, T::json},
                                      {F::root, T::count},
                                      {F::prefire, T::integers}};
-constexpr FieldRow unit_fields[] = {
-    {F::exec, T::name},         {F::checkpointed, T::boolean},
-    {F::reentrant, T::boolean}, {F::nested_in, T::json},
-    {F::in_replay, T::boolean}, {F::ended_by, T::name},
-    {F::ops, T::count},         {F::packs, T::count},
-    {F::rng_crc, T::integer},   {F::early_stop_enabled, T::boolean}};
+constexpr FieldRow unit_fields[] = {{F::exec, T::name},         {F::checkpointed, T::boolean},
+                                    {F::reentrant, T::boolean}, {F::nested_in, T::json},
+                                    {F::in_replay, T::boolean}, {F::ended_by, T::name},
+                                    {F::ops, T::count},         {F::packs, T::count},
+                                    {F::rng_crc, T::integer},   {F::early_stop_enabled, T::boolean},
+                                    {F::owner, T::name}};
 constexpr FieldRow body_begin_fields[] = {{F::exec, T::name}, {F::rng_crc, T::integer}};
 constexpr FieldRow frame_fields[] = {{F::early_stop, T::boolean}, {F::impl, T::name}};
 constexpr FieldRow inputs_fields[] = {
@@ -108,7 +108,8 @@ constexpr FieldRow error_fields[] = {{F::slot, T::name},        {F::code, T::nam
                                      {F::first_line, T::text},  {F::first_lines, T::json},
                                      {F::cause_chain, T::json}, {F::raised_after_seq, T::count},
                                      {F::where, T::json}};
-constexpr FieldRow warning_fields[] = {{F::code, T::name}, {F::message, T::text}};
+constexpr FieldRow warning_fields[] = {
+    {F::code, T::name}, {F::owner, T::name}, {F::op, T::name}, {F::message, T::text}};
 constexpr FieldRow holder_free_fields[] = {{F::slot, T::name}};
 constexpr FieldRow sac_fields[] = {
     {F::op, T::name}, {F::saved, T::boolean}, {F::idx, T::count}, {F::tensors, T::ids_or_tensors}};
@@ -168,7 +169,7 @@ constexpr FieldRow own_fields[] = {
     {F::storage, T::count}, {F::class_, T::name}, {F::owner, T::name}};
 constexpr FieldRow update_fields[] = {{F::param, T::name}, {F::version, T::count}};
 constexpr FieldRow mark_fields[] = {
-    {F::owners, T::json}, {F::diagnosis, T::name}, {F::owner, T::name}};
+    {F::owners, T::json}, {F::diagnosis, T::name}, {F::owner, T::name}, {F::name, T::name}};
 
 constexpr KindRow rows[] = {
     {Kind::header, "header", "the first line: format, version, configuration and what is expected",

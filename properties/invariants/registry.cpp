@@ -4,6 +4,7 @@
 
 #include "properties/invariants/boundaries_match.hpp"
 #include "properties/invariants/collective_order.hpp"
+#include "properties/invariants/diagnostics_sound.hpp"
 #include "properties/invariants/gradients_equal_plain.hpp"
 #include "properties/invariants/no_deadlock.hpp"
 #include "properties/invariants/no_leak_at_step_end.hpp"
@@ -121,6 +122,13 @@ constexpr InvariantRow rows[] = {
      "ranks.",
      "Caught: a policy that keeps every second matmul counts on from forward in the replay.",
      policy_stable, kinds({sac_decide, sac_hit, op, collective, unit_end, frame_free, step_end})},
+    {"diagnostics_sound",
+     "What a save unit keeps too much or too little is told once for each model, and nothing else "
+     "is.",
+     "Caught: a second model is silent, because the first one's warning was taken for its own.",
+     diagnostics_sound,
+     kinds({header, unit_begin, unit_end, mark, mutate, op, sac_decide, warning, phase_end,
+            step_end})},
 };
 
 }  // namespace

@@ -26,6 +26,7 @@ class TorchProtocol : public Protocol {
   bool rederives(const InputMatch&) const override { return false; }
   bool keeps(const KeepRequest&) const override { return false; }
   bool serves_kept_ops() const override { return false; }
+  const UnitPolicy* units() const override { return nullptr; }
   CacheDecision cached_op(const CacheState& state) const override;
   bool checks_version_of(KeptThing thing) const override;
   bool checks_values() const override { return is_strict(); }

@@ -1,0 +1,133 @@
+#include "properties/reference_units.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "properties/reference_wrappers.hpp"
+
+namespace remat {
+namespace {
+
+bool names(const std::vector<std::string>& list, const std::string& name) {
+  return std::count(list.begin(), list.end(), name) != 0;
+}
+
+/// Goes through the forward with what is in force.
+class UnitWalk {
+ public:
+  UnitWalk(const Scenario& scenario, ReferenceUnits& found)
+      : scenario_(&scenario), config_(&scenario.options.units), found_(&found) {}
+
+  void walk() { run(0, statements().size(), nullptr); }
+
+ private:
+  struct Frame {
+    std::string owner;
+    std::vector<std::string> callables;
+    std::set<const SaveUnit::Interval*> open;
+  };
+
+  const std::vector<Statement>& statements() const { return statements_of(scenario_->program); }
+
+  bool selects(const std::string& owner, const SaveUnit& unit) const {
+    const auto own = config_->sub_models.find(owner);
+    const UnitSelection& selection =
+        own != config_->sub_models.end() ? own->second : config_->selection;
+    return selection.all || names(selection.names, unit.name);
+  }
+  bool keeps_any(const std::string& owner) const {
+    const auto is_selected = [&](const SaveUnit& unit) { return selects(owner, unit); };
+    return config_->keeps_any != false &&
+           std::any_of(config_->units.begin(), config_->units.end(), is_selected);
+  }
+
+  bool is_asked(const Frame& frame, const SaveUnit& unit, const std::string& op) const {
+    if (!selects(frame.owner, unit)) return false;
+    for (const std::string& running : frame.callables)
+      if (names(unit.callables, running)) return true;
+    for (const SaveUnit::Interval& interval : unit.intervals)
+      if (frame.open.contains(&interval)) return true;
+    return names(unit.ops, op);
+  }
+
+  void meet_op(std::size_t at, const OpStatement& op, const Frame& frame) {
+    const bool is_hidden = is_compiled_ && scenario_->protocol != "kept-ops";
+    if (op.writes || op.kind->name == "detach" || is_hidden || !keeps_any(frame.owner)) return;
+    const std::string name(op.kind->name);
+    for (const SaveUnit& unit : config_->units)
+      if (is_asked(frame, unit, name)) found_->kept.insert(at);
+  }
+
+  void meet_mark(const std::string& marker, Frame& frame) const {
+    for (const SaveUnit& unit : config_->units) {
+      for (const SaveUnit::Interval& interval : unit.intervals) {
+        if (marker == interval.first) {
+          frame.open.insert(&interval);
+        } else if (marker == interval.second) {
+          frame.open.erase(&interval);
+        }
+      }
+    }
+  }
+
+  /// False where something was raised that a catch around it stops.
+  bool run(std::size_t begin, std::size_t end, Frame* frame) {
+    for (std::size_t at = begin; at < end; ++at) {
+      const Statement& statement = statements()[at];
+      if (const auto* op = std::get_if<OpStatement>(&statement)) {
+        if (frame != nullptr) meet_op(at, *op, *frame);
+      } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
+        if (!run_region(at, *region, frame)) return false;
+        at = region->end;
+      } else if (const auto* mark = std::get_if<Mark>(&statement)) {
+        if (frame != nullptr) meet_mark(mark->name, *frame);
+      } else if (const auto* compiled = std::get_if<CompiledBegin>(&statement)) {
+        const bool was = std::exchange(is_compiled_, true);
+        const bool goes_on = run(at + 1, compiled->end, frame);
+        is_compiled_ = was;
+        if (!goes_on) return false;
+        at = compiled->end - 1;
+      } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
+        if (branch->in_replay) at = branch->end - 1;
+      } else if (const auto* caught = std::get_if<CatchBegin>(&statement)) {
+        ++n_catches_;
+        run(at + 1, caught->end, frame);
+        --n_catches_;
+        at = caught->end - 1;
+      } else if (const auto* raise = std::get_if<Raise>(&statement)) {
+        if (n_catches_ > 0 && raises_in(*raise, false)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool run_region(std::size_t at, const RegionBegin& region, Frame* frame) {
+    if (region.kind == RegionKind::checkpointed) {
+      Frame own;
+      own.owner = region.owner;
+      if (!keeps_any(region.owner)) found_->without_any.insert(region.owner);
+      return run(at + 1, region.end, &own);
+    }
+    if (frame != nullptr) frame->callables.push_back(region.name);
+    const bool goes_on = run(at + 1, region.end, frame);
+    if (frame != nullptr) frame->callables.pop_back();
+    return goes_on;
+  }
+
+  const Scenario* scenario_;
+  const UnitConfig* config_;
+  ReferenceUnits* found_;
+  std::size_t n_catches_ = 0;  // around what is gone through
+  bool is_compiled_ = false;
+};
+
+}  // namespace
+
+ReferenceUnits reference_units(const Scenario& scenario) {
+  ReferenceUnits found;
+  UnitWalk(scenario, found).walk();
+  return found;
+}
+
+}  // namespace remat

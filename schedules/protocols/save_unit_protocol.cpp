@@ -1,0 +1,20 @@
+#include "schedules/protocols/save_unit_protocol.hpp"
+
+namespace remat {
+
+SaveUnitProtocol::SaveUnitProtocol(const ProtocolOptions& options, UnitRules rules)
+    : TorchSacProtocol(options), units_(options.units, rules) {}
+
+RegionMode SaveUnitProtocol::region(const RegionTraits& traits) const {
+  if (units_.is_reentrant(traits.owner)) return RegionMode::no_graph;
+  return TorchSacProtocol::region(traits);
+}
+
+/// A reentrant region is handed its containers as tensors, inputs and outputs alike (I-47).
+FrameRules SaveUnitProtocol::frame_rules() const {
+  FrameRules rules = TorchSacProtocol::frame_rules();
+  rules.tracks_nested_outputs = true;
+  return rules;
+}
+
+}  // namespace remat

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "schedules/protocols/torch_sac.hpp"
+#include "schedules/save_units.hpp"
+
+namespace remat {
+
+/// What the protocols of save units share: torch's selective checkpoint, whose policy asks the
+/// units (protocols.md P8, P9).
+class SaveUnitProtocol : public TorchSacProtocol {
+ public:
+  SaveUnitProtocol(const ProtocolOptions& options, UnitRules rules);
+
+  RegionMode region(const RegionTraits& traits) const override;
+  FrameRules frame_rules() const override;
+  const UnitPolicy* units() const override { return &units_; }
+
+ private:
+  UnitPolicy units_;
+};
+
+}  // namespace remat

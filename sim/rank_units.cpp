@@ -1,0 +1,157 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "schedules/save_units.hpp"
+#include "sim/rank.hpp"
+
+// Save units: which of a policy's asks an op meets, and what users are told of units that keep more
+// or less than they should (protocols.md P8, P9, I-38 to I-41).
+
+namespace remat {
+namespace {
+
+/// The models that the program's checkpointed regions are layers of.
+std::set<std::string> owners_in(const Program& program) {
+  std::set<std::string> owners;
+  for (const Forward& forward : program.forwards) {
+    for (const Statement& statement : forward.statements) {
+      const auto* region = std::get_if<RegionBegin>(&statement);
+      if (region != nullptr && region->kind == RegionKind::checkpointed)
+        owners.insert(region->owner);
+    }
+  }
+  return owners;
+}
+
+/// Its schema calls it mutating, and it changes no value.
+bool changes_no_value(const OpStatement& op) {
+  return op.kind->name == "record_stream";
+}
+
+std::string model_named(std::string_view owner) {
+  return owner.empty() ? std::string("the model") : fmt::format("model {}", owner);
+}
+
+}  // namespace
+
+std::string_view Rank::owner_of(const CheckpointFrame& frame) const {
+  return region_of(frame.forward, frame.begin).owner;
+}
+
+/// The policy is asked about the op: it has one, and looks into the code around it.
+bool Rank::is_policy_asked(const Walk& walk, const OpStatement& op) const {
+  // About detach nobody asks: it is the cache's own (observed-torch.md §2).
+  if (!walk.cache_of || !protocol_->serves_kept_ops() || op.kind->name == "detach") return false;
+  if (units_ == nullptr) return true;
+  const bool is_seen = !walk.is_compiled || units_->rules().sees_compiled;
+  return is_seen && units_->keeps_any(owner_of(*frames_[*walk.cache_of]));
+}
+
+std::vector<std::size_t> Rank::asking_units(const Walk& walk, const OpStatement& op) const {
+  if (units_ == nullptr) return {};
+  const CheckpointFrame& frame = *frames_[*walk.cache_of];
+  const bool is_behind = has(RankFault::units_of_forward) && walk.is_replay;
+  const UnitState& state = is_behind ? frame.units_at_end : walk.units;
+  return units_->asking(owner_of(frame), op.kind->name, state);
+}
+
+/// The policy's answer for a call, `call` others of it having come before.
+bool Rank::keeps(const Walk& walk, const OpStatement& op, std::size_t call) const {
+  return protocol_->keeps({.wanted = op.kept || !asking_units(walk, op).empty(),
+                           .writes = op.writes.has_value(),
+                           .call = static_cast<std::int64_t>(call)});
+}
+
+/// Forward has asked about the op: units that keep something count it, and one that cannot says so.
+Flow Rank::note_asked(const Walk& walk, const OpStatement& op, bool kept) {
+  if (units_ == nullptr) return Flow::done;
+  const CheckpointFrame& frame = *frames_[*walk.cache_of];
+  const std::string owner(owner_of(frame));
+  for (const std::size_t unit : asking_units(walk, op)) {
+    const std::string& name = units_->units()[unit].name;
+    if (kept) {
+      if (!walk.is_replay) n_kept_[owner].insert(unit);
+      continue;
+    }
+    if (!op.writes || changes_no_value(op)) continue;
+    if (units_->rules().refuses_writes) {
+      return fail("E-STRUCTURE", "builtins.RuntimeError",
+                  fmt::format("{} in {} writes in place, and unit {} is to keep what it makes: "
+                              "move the op out of the unit's markers",
+                              op.name, described(frame), name));
+    }
+    warn({"W-MUTATING", owner, name, op.name},
+         fmt::format("{} of {}: {} writes in place; it is run again in a replay, not kept", name,
+                     model_named(owner), op.name));
+  }
+  return Flow::done;
+}
+
+void Rank::pass_marker(Walk& walk, const Mark& mark) {
+  log_->mark(mark.name);
+  if (units_ != nullptr && walk.cache_of) units_->pass(mark.name, walk.units);
+}
+
+/// Each diagnosis once for each owner, however many layers it has.
+void Rank::warn(const Diagnosis& diagnosis, const std::string& message) {
+  Diagnosis key = diagnosis;
+  if (has(RankFault::diagnostics_told_once)) key.owner.clear();
+  if (!told_.insert(key).second) return;
+  log_->warning(diagnosis, message);
+}
+
+/// What is wrong with the configuration shows before anything runs.
+void Rank::warn_of_config() {
+  if (units_ == nullptr) return;
+  for (const std::string& owner : owners_in(*program_)) {
+    for (std::size_t i = 0; i < units_->units().size(); ++i) {
+      const SaveUnit& unit = units_->units()[i];
+      if (!units_->is_selected(owner, i)) continue;
+      if (unit.is_inert()) {
+        warn({"W-INERT", owner, unit.name, {}},
+             fmt::format("{} of {} stands for nothing: none of its ops is registered", unit.name,
+                         model_named(owner)));
+      } else if (!units_->keeps_any(owner)) {
+        warn({"W-IGNORED", owner, unit.name, {}},
+             fmt::format("{} of {} is selected, and its regions are told to keep nothing",
+                         unit.name, model_named(owner)));
+      }
+    }
+  }
+}
+
+/// A checkpointed region's forward is over. An interval that is open now has kept all since.
+void Rank::end_pass(const Walk& walk, const CheckpointFrame& frame) {
+  if (units_ == nullptr || walk.is_replay) return;
+  const std::string owner(owner_of(frame));
+  n_kept_[owner];  // it ran
+  for (const auto& [unit, interval] : walk.units.open) {
+    if (!units_->keeps_any(owner) || !units_->is_selected(owner, unit)) continue;
+    const SaveUnit& asked = units_->units()[unit];
+    warn({"W-OVER-KEPT", owner, asked.name, {}},
+         fmt::format("{} of {}: from marker {} on everything is kept: {} does not come after it",
+                     asked.name, model_named(owner), asked.intervals[interval].first,
+                     asked.intervals[interval].second));
+  }
+}
+
+/// All layers of the micro-batch have run: a unit that kept nothing in any of them keeps nothing.
+void Rank::end_layers() {
+  if (units_ == nullptr) return;
+  for (const auto& [owner, kept] : n_kept_) {
+    if (!units_->keeps_any(owner)) continue;
+    for (std::size_t i = 0; i < units_->units().size(); ++i) {
+      const SaveUnit& unit = units_->units()[i];
+      if (!units_->is_selected(owner, i) || unit.is_inert() || kept.contains(i)) continue;
+      warn({"W-UNDER-KEPT", owner, unit.name, {}},
+           fmt::format("{} of {} is selected and kept nothing in any of its layers", unit.name,
+                       model_named(owner)));
+    }
+  }
+  n_kept_.clear();
+}
+
+}  // namespace remat

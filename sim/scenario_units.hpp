@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "model/json_place.hpp"
+#include "sim/scenario.hpp"
+
+namespace remat {
+
+/// What the protocol object says of save units: `units`, `select`, `sub_models`, `keeps_any`,
+/// `mode`. Throws InputError on a unit that nobody declared, an interval that ends where it starts,
+/// and what the protocol has no use for.
+void read_units(const JsonPlace& protocol, Scenario& scenario);
+
+/// The units as a trace's header has them (`config.units`): what each stands for, and the models
+/// that select it. Empty where there are none.
+std::string units_json(const Scenario& scenario);
+/// The same as the keys of a protocol object, each with its comma: in alphabetical order, between
+/// other keys.
+struct WrittenUnits {
+  std::string before_name;
+  std::string before_state_hooks;
+  std::string last;
+};
+WrittenUnits written_units(const Scenario& scenario);
+
+}  // namespace remat
