@@ -180,7 +180,7 @@ void EventLog::leaf(const ShownTensor& tensor) {
 }
 
 void EventLog::op(std::string_view name, std::span<const std::int64_t> inputs,
-                  std::span<const ShownTensor> outputs, Duration cost) {
+                  std::span<const ShownTensor> outputs, Duration cost, bool is_compiled) {
   if (!begin()) return;
   trace_->add_name(Field::name, name);
   trace_->add_list(Field::inputs, inputs);
@@ -190,6 +190,7 @@ void EventLog::op(std::string_view name, std::span<const std::int64_t> inputs,
     views_.push_back(view(outputs[i], texts_[i]));
   trace_->add_tensors(Field::outputs, views_);
   trace_->add(Field::dur_ns, cost.ns);
+  if (is_compiled) trace_->add(Field::compiled, true);
   add_optional(Field::graph_task, graph_task_);
   add_unit();
   end(Kind::op);

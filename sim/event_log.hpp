@@ -105,7 +105,7 @@ class EventLog {
   void role_of_grad(std::int64_t storage);
   void leaf(const ShownTensor& tensor);
   void op(std::string_view name, std::span<const std::int64_t> inputs,
-          std::span<const ShownTensor> outputs, Duration cost);
+          std::span<const ShownTensor> outputs, Duration cost, bool is_compiled = false);
   void op_error(std::string_view name, std::string_view type, std::span<const std::int64_t> inputs);
   /// A hook detaches a tensor: the same storage under another identity.
   void hook_detach(std::string_view hook, std::int64_t from, const ShownTensor& to);

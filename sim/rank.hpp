@@ -175,6 +175,7 @@ class Rank : private SlotOwner {
 
   // rank_units.cpp
   std::string_view owner_of(const CheckpointFrame& frame) const;
+  bool is_hidden(const Walk& walk) const;
   bool is_policy_asked(const Walk& walk, const OpStatement& op) const;
   std::vector<std::size_t> asking_units(const Walk& walk, const OpStatement& op) const;
   bool keeps(const Walk& walk, const OpStatement& op, std::size_t call) const;

@@ -46,8 +46,12 @@ bool Rank::is_policy_asked(const Walk& walk, const OpStatement& op) const {
   // About detach nobody asks: it is the cache's own (observed-torch.md §2).
   if (!walk.cache_of || !protocol_->serves_kept_ops() || op.kind->name == "detach") return false;
   if (units_ == nullptr) return true;
-  const bool is_seen = !walk.is_compiled || units_->rules().sees_compiled;
-  return is_seen && units_->keeps_any(owner_of(*frames_[*walk.cache_of]));
+  return !is_hidden(walk) && units_->keeps_any(owner_of(*frames_[*walk.cache_of]));
+}
+
+/// What runs is compiled, and the policy does not see into that.
+bool Rank::is_hidden(const Walk& walk) const {
+  return walk.is_compiled && units_ != nullptr && !units_->rules().sees_compiled;
 }
 
 std::vector<std::size_t> Rank::asking_units(const Walk& walk, const OpStatement& op) const {

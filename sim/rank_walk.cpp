@@ -226,7 +226,7 @@ Flow Rank::run_kernel(Walk& walk, const OpStatement& op, Tensors& outputs) {
     Few<ShownTensor> shown_outputs;
     for (const Tensor& output : outputs)
       shown_outputs.push_back(shown(output));
-    log_->op(op.name, span_of(input_ids), span_of(shown_outputs), op.cost);
+    log_->op(op.name, span_of(input_ids), span_of(shown_outputs), op.cost, is_hidden(walk));
     if (op.writes && !outputs.empty())
       log_->mutate(outputs[0].id, ledger_.number(outputs[0].hold.storage()));
   }

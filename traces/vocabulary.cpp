@@ -51,7 +51,7 @@ constexpr FieldRow inputs_fields[] = {
 constexpr FieldRow op_fields[] = {{F::name, T::name},       {F::attrs, T::json},
                                   {F::inputs, T::integers}, {F::reads, T::tensors},
                                   {F::outputs, T::tensors}, {F::dur_ns, T::count},
-                                  {F::internal, T::name}};
+                                  {F::internal, T::name},   {F::compiled, T::boolean}};
 constexpr FieldRow op_error_fields[] = {
     {F::name, T::name}, {F::inputs, T::integers}, {F::type, T::name}, {F::first_line, T::text}};
 constexpr FieldRow tensor_event_fields[] = {

@@ -226,6 +226,7 @@ enum class Field : std::uint8_t {
   boundaries,
   entry_call,
   refused,
+  compiled,
   leaf,
   leaves,
   kept,

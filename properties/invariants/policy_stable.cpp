@@ -80,7 +80,7 @@ class PolicyStable : public Invariant {
   // C3: the k-th call of an op in a replay is served exactly when forward's decision kept it.
   void observe_call(const EventView& event, const Facts& facts, Report& report) {
     const Body* body = own_body(facts);
-    if (body == nullptr || !body->replay) return;
+    if (body == nullptr || !body->replay || event.is_true(Field::compiled)) return;
     const bool is_served = event.kind() == Kind::sac_hit;
     const auto op = event.name(is_served ? Field::op : Field::name);
     const auto* decided = calls_.find(body->frame);
