@@ -33,11 +33,6 @@ Flow Rank::run_wrapper(Walk& walk, std::size_t at, const WrapperBegin& wrapper) 
   return run_excluded(walk, at, wrapper);
 }
 
-std::string Rank::described(const CheckpointFrame& frame, const WrapperBegin& wrapper,
-                            std::int64_t call) const {
-  return fmt::format("wrapper {}#{} in {}", wrapper.name, call, described(frame));
-}
-
 ShownCall Rank::shown_call(const CheckpointFrame& frame, const WrapperBegin& wrapper,
                            std::int64_t call) const {
   return {.frame = frame.number, .wrapper = wrapper.name, .call = call};
@@ -214,6 +209,9 @@ Flow Rank::put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry) {
     NodeRef ref = tape_.make(tape_.next_seq());
     Node& node = tape_[ref.index()];
     node.is_boundary = true;
+    node.site = site_of(frame);
+    node.site.wrapper = wrapper.name;
+    node.site.call = call.number;
     node.n_outputs = 1;
     node.edges.push_back(edge_to(walk, output));
     node.saves.push_back(std::move(slot));
@@ -268,10 +266,9 @@ Flow Rank::refuse_unkept(Walk& walk, std::string_view reader, ValueId value) {
   log_->placeholder_read(shown_call(frame, *unkept->wrapper, unkept->call),
                          static_cast<std::int64_t>(unkept->leaf), shown(tensor));
   return fail("E-PLACEHOLDER", "builtins.RuntimeError",
-              fmt::format("{} in {} reads the placeholder of {} output {}; set save_output or mark "
+              fmt::format("{} reads the placeholder of {} output {}; set save_output or mark "
                           "the consumer",
-                          reader, walk.is_replay ? "replay" : "forward",
-                          described(frame, *unkept->wrapper, unkept->call), unkept->leaf));
+                          reader, described(frame, *unkept->wrapper, unkept->call), unkept->leaf));
 }
 
 Flow Rank::refuse_unkept_inputs(Walk& walk, const OpStatement& op) {

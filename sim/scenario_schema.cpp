@@ -111,7 +111,10 @@ Json statement_schemas() {
        object({{"branch", one_of({"forward", "replay"})}, {"body", body}}, {"branch", "body"}),
        object({{"no_grad", body}}, {"no_grad"}), object({{"catch", body}}, {"catch"}),
        object({{"side_effect", text()}}, {"side_effect"}), object({{"update", text()}}, {"update"}),
-       object({{"raise", text()}, {"in", one_of({"forward", "replay", "always"})}}, {"raise"})});
+       object({{"raise", text()},
+               {"in", one_of({"forward", "replay", "always", "pack", "unpack"})},
+               {"times", integer(1)}},
+              {"raise"})});
 }
 
 Json program_schema() {
@@ -131,11 +134,13 @@ Json program_schema() {
 }
 
 Json schedule_schema() {
-  const Json name = {{"type", "string"}, {"pattern", "^(UPDATE|(F|B|DX|DW|I|W)0\\.[0-9]+)$"}};
+  const Json name = {{"type", "string"},
+                     {"pattern", "^(UPDATE|ZERO_GRAD|(F|B|DX|DW|I|W)0\\.[0-9]+)$"}};
   const Json action = {{"anyOf", Json::array({name, object({{"action", name},
                                                             {"retain", flag()},
                                                             {"group", integer(0)},
-                                                            {"wrt", list_of(text())}},
+                                                            {"wrt", list_of(text())},
+                                                            {"catch", flag()}},
                                                            {"action"})})}};
   return object(
       {{"microbatches", integer(1)},

@@ -24,6 +24,8 @@ ActionKind action_kind(PhaseStep::Kind kind) {
       return ActionKind::dx;
     case PhaseStep::Kind::dw:
       return ActionKind::dw;
+    case PhaseStep::Kind::zero_grad:
+      return ActionKind::zero_grad;
     case PhaseStep::Kind::update:
     case PhaseStep::Kind::step_begin:
     case PhaseStep::Kind::step_end:
@@ -38,12 +40,13 @@ ActionKind action_kind(PhaseStep::Kind kind) {
 
 Json written_action(const PhaseStep& step, const Program& program) {
   const std::string name = action_name(step);
-  if (!step.retain && !step.group && step.wrt.empty()) return name;
+  if (!step.retain && !step.group && step.wrt.empty() && !step.catches) return name;
   Json json = {{"action", name}};
   if (step.retain) json["retain"] = true;
   if (step.group) json["group"] = *step.group;
   for (const ValueId leaf : step.wrt)
     json["wrt"].push_back(program.values[leaf].name);
+  if (step.catches) json["catch"] = true;
   return json;
 }
 

@@ -132,7 +132,7 @@ TEST_CASE("an action is one of a micro-batch that there is, and behind its forwa
   const auto none = [](const std::string& text, const std::string& at) {
     return "3: '" + text +
            "' is no action; expected F, B, DX or DW with stage 0 and a micro-batch below 3 (F0.1), "
-           "or UPDATE (at /schedule/actions" +
+           "UPDATE or ZERO_GRAD (at /schedule/actions" +
            at + ")";
   };
   check_actions({
@@ -166,7 +166,7 @@ TEST_CASE("an action is one of a micro-batch that there is, and behind its forwa
       {R"([{"retain": true}])",
        "3: 'action' is missing; expected it here (at /schedule/actions/0)"},
       {R"([{"action": "F0.0", "retian": true}])",
-       "3: unknown key 'retian'; expected one of action, retain, group, wrt (at "
+       "3: unknown key 'retian'; expected one of action, retain, group, wrt, catch (at "
        "/schedule/actions/0/retian)"},
       {R"([{"action": "F0.0", "retain": 1}])",
        "3: this is 1; expected true or false (at /schedule/actions/0/retain)"},
