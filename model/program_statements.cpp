@@ -80,6 +80,7 @@ void ProgramReader::read_view(const JsonPlace& statement) {
 /// Only one kind of view reads the bytes as another type, and then one element as one.
 void ProgramReader::check_view_dtype(const JsonPlace& dtype, const NewOp& op) const {
   const std::string& base = value(op.inputs[0]).layout.dtype;
+  dtype_at(dtype);
   if (op.kind->name != "view_dtype" && dtype.text() != base) {
     dtype.fail("a " + std::string(op.kind->name) + " of a tensor of " + base + " is one of " +
                base + "; expected that, or view_dtype");

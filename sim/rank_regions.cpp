@@ -165,6 +165,11 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
   }
   log_->unit_end(std::nullopt, false, true, true, ended_by(flow, error_));
   log_->pop_unit();
+  if (flow == Flow::failed) {  // whoever catches it has no output to go back from
+    for (SavedSlot& slot : saves)
+      release(slot);
+    return flow;
+  }
   if (!requires_grad) return flow;  // then its output does not either
   Node& node = tape_[ref.index()];
   node.reentrant = std::move(call);

@@ -57,7 +57,11 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
                                         : Compat::strict;
     scenario.rank.dw_counts_once = options.compat == Compat::strict;
   }
-  if (const auto passes = place.find("boundaries")) options.boundaries = boundaries_of(*passes);
+  if (const auto passes = place.find("boundaries")) {
+    options.boundaries = boundaries_of(*passes);
+    if (!takes_boundaries(scenario.protocol))
+      passes->fail("'" + scenario.protocol + "' has no boundaries; expected no such option");
+  }
   if (const auto tasks = place.find("dw_tasks")) {
     const std::string name = tasks->text();
     if (name != "one" && name != "per_group")

@@ -58,7 +58,7 @@ Json statement_schemas() {
                         {"out", names},
                         {"attrs", {{"type", "object"}}},
                         {"keep", flag()},
-                        {"dtype", text()},
+                        {"dtype", reference("dtype")},
                         {"shape", shape},
                         {"shapes", list_of(shape)},
                         {"stride", shape},
@@ -92,7 +92,7 @@ Json statement_schemas() {
        object({{"view", reference("kind")},
                {"in", names},
                {"out", names},
-               {"dtype", text()},
+               {"dtype", reference("dtype")},
                {"shape", shape},
                {"stride", shape},
                {"offset", integer(0)}},
@@ -119,7 +119,8 @@ Json statement_schemas() {
 
 Json program_schema() {
   const Json leaf = object(
-      {{"dtype", text()}, {"shape", list_of(integer(0))}, {"requires_grad", flag()}}, {"shape"});
+      {{"dtype", reference("dtype")}, {"shape", list_of(integer(0))}, {"requires_grad", flag()}},
+      {"shape"});
   return object(
       {{"loss", text()},
        {"inputs", map_of(leaf)},
@@ -185,6 +186,7 @@ std::string scenario_schema() {
               {"title", "rematsim scenario"},
               {"$defs",
                {{"kind", one_of(kind_names())},
+                {"dtype", one_of(known_dtypes())},
                 {"argument",
                  {{"anyOf", Json::array({text(), list_of(reference("argument")),
                                          map_of(reference("argument"))})}}},

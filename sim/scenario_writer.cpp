@@ -87,8 +87,11 @@ std::string protocol_json(const Scenario& scenario) {
   std::string json;
   append_flag(json, "allow_cache_entry_mutation", options.allow_cache_entry_mutation, false);
   append_flag(json, "ambient_hooks", options.ambient_hooks, false);
-  if (options.boundaries == BoundaryPasses::forward) json += ",\"boundaries\":\"forward\"";
-  if (options.boundaries == BoundaryPasses::none) json += ",\"boundaries\":\"none\"";
+  const bool has_boundaries = takes_boundaries(scenario.protocol);
+  if (has_boundaries && options.boundaries == BoundaryPasses::forward)
+    json += ",\"boundaries\":\"forward\"";
+  if (has_boundaries && options.boundaries == BoundaryPasses::none)
+    json += ",\"boundaries\":\"none\"";
   if (options.compat == Compat::torch) json += ",\"compat\":\"torch\"";
   if (options.compat == Compat::public_code) json += ",\"compat\":\"public\"";
   append_flag(json, "determinism_check", options.determinism_check, true);

@@ -117,6 +117,7 @@ class Tape {
         visit(slot);
     }
   }
+  /// Nodes that are alive, and places for nodes: as many as ever lived at one time.
   std::size_t n_alive() const { return n_places() - free_.size(); }
   std::size_t n_places() const { return nodes_.size(); }
   Node& operator[](std::uint32_t node) { return nodes_[node]; }

@@ -44,7 +44,7 @@ TEST_CASE("hazard H2: early stop comes before a saved region without a boundary"
   CHECK(run.count("stop") == 1);
   // Without early stop the replay gets there: the boundary is missed by nobody.
   const ScenarioRun whole = run_file(name, {{R"("early_stop": true)", R"("early_stop": false)"}});
-  require_sound(whole, run_file(name, {under("none")}));
+  require_sound(whole, run_file(name, {under("none"), {R"(, "boundaries": "none")", ""}}));
   require_cured("hazard_h02_cured");
 }
 
@@ -114,6 +114,19 @@ TEST_CASE("hazard H8: dx uses up what dw needs", "[sim][hazards]") {
   const ScenarioRun whole = run_file(name, {{R"("backward": "split")", R"("backward": "full")"}});
   require_sound(
       whole, run_file(name, {under("none"), {R"("backward": "split")", R"("backward": "full")"}}));
+}
+
+TEST_CASE("hazard H12: a replay that raised is tried again under the same key", "[sim][hazards]") {
+  const ScenarioRun run = run_file("hazard_h12_same_key");
+  REQUIRE(run.result.caught.size() == 1);
+  require_hazard(run, "E-META",
+                 {"block#0 (micro-batch 0, backward): the replay saved other tensors than forward"},
+                 "saved_lists_match");
+  const ScenarioRun cured = run_file("hazard_h12_cured");
+  CHECK(cured.result.caught.size() == 1);
+  CHECK(cured.code() == "none");
+  CHECK(cured.broken().empty());
+  CHECK(cured.result.gradients_match == true);
 }
 
 TEST_CASE("hazard H17: a gradient enters a saved region past its boundaries", "[sim][hazards]") {

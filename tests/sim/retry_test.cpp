@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/scenario_run.hpp"
@@ -233,4 +235,116 @@ TEST_CASE("what a backward has added to gradients before it raised stays there",
   CHECK(zeroed.broken().empty());
   CHECK(zeroed.kinds(Kind::zero_grad) == 1);
   CHECK(run(R"("B0.0")").code() == "E-TWICE");
+}
+
+TEST_CASE("steps that fail and recover leave nothing behind", "[sim][retry]") {
+  for (const std::string& protocol : every_protocol) {
+    for (const Place place : {Place::wrapper, Place::replay, Place::wrapper_unpack}) {
+      if (protocol == "none" && is_of_replays(place)) continue;
+      CAPTURE(protocol, static_cast<int>(place));
+      // It raises every time: the micro-batch is tried three times and given up.
+      std::string text = stage(place);
+      text.replace(text.find(R"(,"times":1)"), 10, "");
+      const ScenarioRun run =
+          run_stage(text, protocol, "",
+                    schedule_of(caught("F0.0") + "," + caught("B0.0") + "," + caught("F0.0") + "," +
+                                caught("B0.0") + "," + caught("B0.0") + R"(,"ZERO_GRAD")"));
+      CHECK(run.code() == "none");
+      CHECK(run.result.caught.size() >= 3);
+      std::vector<RankContents> ends;
+      const auto look = [&](const Rank& rank, const PhaseStep& phase) {
+        if (phase.kind == PhaseStep::Kind::step_end) ends.push_back(rank.contents());
+      };
+      CHECK_FALSE(run_over_and_over(simulation_of(*run.scenario), 100, look).has_value());
+      REQUIRE(ends.size() == 100);
+      CHECK(std::count(ends.begin() + 1, ends.end(), ends[1]) == 99);
+      CHECK(ends[1].nodes + ends[1].frames + ends[1].entries == 0);
+    }
+  }
+}
+
+TEST_CASE("a step with an error that was caught is judged, one with another is not",
+          "[sim][retry]") {
+  const auto judged = [](const std::string& actions) {
+    const ScenarioRun run = run_with(Place::replay, "exclude", actions);
+    Simulation simulation = simulation_of(*run.scenario);
+    simulation.rank.fault = RankFault::dropped_graphs_kept;
+    Trace trace;
+    simulate(simulation, trace);
+    Checker checker;
+    for (std::size_t i = 0; i < trace.size(); ++i)
+      checker.observe(trace[i]);
+    return checker.finish();
+  };
+  const Verdict recovered = judged(R"("F0.0",)" + caught("B0.0") + R"(,"F0.0","B0.0")");
+  REQUIRE(recovered.findings.size() == 1);
+  CHECK(recovered.findings[0].invariant == "no_leak_at_step_end");
+  CHECK(judged(R"("F0.0","B0.0")").findings.empty());  // it does not come to its end
+}
+
+TEST_CASE("what a forward drew before it raised is drawn: the next try draws on", "[sim][retry]") {
+  const std::string body = op("dropout", {"x"}, {"a", "m"}) + "," + raise_once("forward") +
+                           op("sin", {"a"}, {"b"}) + "," + op("dropout", {"b"}, {"y", "n"});
+  for (const std::string& protocol : every_protocol) {
+    CAPTURE(protocol);
+    const ScenarioRun run =
+        run_stage(checkpoint("r", body) + "," + op("sum", {"y"}, {"loss"}), protocol, "",
+                  schedule_of(caught("F0.0") + R"(,"F0.0","B0.0")"));
+    CHECK(run.code() == "none");
+    CHECK(run.broken().empty());
+    CHECK(run.result.gradients_match == true);
+  }
+}
+
+TEST_CASE("a half that raised: dx begins anew, a dw that had begun cannot", "[sim][retry]") {
+  const auto run = [](const std::string& actions) {
+    const std::string body =
+        raise_once("replay") + op("sin", {"x"}, {"h"}) + "," + op("matmul", {"h", "w0"}, {"y"});
+    return run_stage(checkpoint("r", body) + "," + op("scale", {"y"}, {"loss"}), "torch", "",
+                     schedule_of(actions));
+  };
+  const ScenarioRun dx = run(R"("F0.0",)" + caught("DX0.0") + R"(,"DX0.0","DW0.0")");
+  CHECK(dx.code() == "none");
+  CHECK(dx.result.gradients_match == true);
+  CHECK(dx.broken().empty());
+  CHECK(run(R"("F0.0",)" + caught("DX0.0") + R"(,"DW0.0")").result.error->type ==
+        "builtins.KeyError");
+}
+
+TEST_CASE("a replay that is started before a backward and raises leaves its session as it is",
+          "[sim][retry]") {
+  const auto run = [](const std::string& first, const std::string& then) {
+    ScenarioRun made = run_stage(
+        checkpoint("r", first + op("sin", {"x"}, {"h"}) + "," + then + op("sin", {"h"}, {"y"})) +
+            "," + op("sum", {"y"}, {"loss"}),
+        "torch", "", schedule_of(R"("F0.0")"));
+    Scenario& scenario = *made.scenario;
+    for (Statement& statement : scenario.program.forwards[0].statements)
+      if (auto* region = std::get_if<RegionBegin>(&statement)) region->knows_sessions = true;
+    using enum PhaseStep::Kind;
+    const PhaseStep replay{.kind = prefire, .microbatch = 0, .frames = {0}, .catches = true};
+    scenario.order = {{.kind = step_begin},
+                      {.kind = forward, .microbatch = 0},
+                      {.kind = session_open, .session = "s"},
+                      replay,
+                      replay,
+                      {.kind = session_close, .session = "s"},
+                      {.kind = session_open, .session = "s"},
+                      {.kind = backward, .microbatch = 0},
+                      {.kind = session_close, .session = "s"},
+                      {.kind = session_clear, .session = "s"},
+                      {.kind = step_end}};
+    return run_scenario(std::move(scenario));
+  };
+  const std::string raises = raise_once("replay");
+  const ScenarioRun clean = run(raises, "");
+  CHECK(clean.result.caught.size() == 1);
+  CHECK(clean.code() == "none");
+  CHECK(clean.result.gradients_match == true);
+  CHECK(clean.broken().empty());
+  // The first replay had saved x: the second goes on behind it, and is no forward's.
+  const ScenarioRun dirty = run("", raises);
+  REQUIRE(dirty.result.caught.size() == 2);
+  CHECK(dirty.result.caught[1].error.code == "E-META");
+  CHECK(dirty.broken().front() == "saved_lists_match");
 }
