@@ -8,7 +8,7 @@
 namespace remat {
 namespace {
 
-constexpr std::string_view prefix = "R2.";
+constexpr std::string_view prefix = "R3.";
 constexpr std::string_view digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::size_t length_max = 1U << 20U;
