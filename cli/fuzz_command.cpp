@@ -143,7 +143,7 @@ class FuzzRun {
             const CaseRunner& runner) const {
     const std::string path =
         (fs::path(options_->emit) / fmt::format("case-{:06}", number)).string();
-    const std::string_view code = row_of(generated.edit).code;
+    const std::string_view code = generated.expected_code();
     const std::string about = code.empty() ? "a legal case" : fmt::format("must end in {}", code);
     write_file(
         path + ".scenario.json",

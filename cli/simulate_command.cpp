@@ -46,7 +46,7 @@ void run_under(const std::string& protocol, Scenario& scenario) {
 Outcome outcome_of(const SimulateOptions& options) {
   Outcome outcome;
   outcome.scenario = read_scenario(options.scenario);
-  if (!options.protocol.empty()) run_under(options.protocol, outcome.scenario);
+  if (options.protocol) run_under(*options.protocol, outcome.scenario);
   Trace trace;
   Simulation simulation = simulation_of(outcome.scenario);
   simulation.events_max = options.events_max;
@@ -93,16 +93,18 @@ Json classes_json(const BytesByClass& bytes) {
   return json;
 }
 
+Json error_json(const SimulatedError& error, std::int64_t seq) {
+  return {{"code", error.code}, {"seq", seq}, {"type", error.type}, {"message", error.message}};
+}
+
 std::string simulation_json(const Outcome& outcome) {
   const SimulationResult& result = outcome.result;
   Json json = {{"version", 1}};
   json["error"] = nullptr;
-  if (result.error) {
-    json["error"] = {{"code", result.error->code},
-                     {"seq", result.error_seq},
-                     {"type", result.error->type},
-                     {"message", result.error->message}};
-  }
+  if (result.error) json["error"] = error_json(*result.error, result.error_seq);
+  json["caught"] = Json::array();
+  for (const CaughtError& caught : result.caught)
+    json["caught"].push_back(error_json(caught.error, caught.error.seq));
   json["makespan_ns"] = result.end.ns;
   json["peak_bytes"] = result.at_peak.total;
   json["resident_bytes"] = result.resident_bytes;
@@ -201,6 +203,10 @@ std::string simulation_text(const SimulateOptions& options, const Outcome& outco
     text += fmt::format("{} at event {}: {}\n", painted(finding.invariant, Colour::red, colours),
                         finding.seq, finding.message);
   }
+  for (const CaughtError& caught : result.caught) {
+    text += fmt::format("caught {} ({}): {}\n", caught.error.code, caught.error.type,
+                        caught.error.message);
+  }
   if (result.error) {
     text += fmt::format("{} ({}): {}\n", painted(result.error->code, Colour::red, colours),
                         result.error->type, result.error->message);
@@ -215,7 +221,7 @@ std::string simulation_text(const SimulateOptions& options, const Outcome& outco
                         bytes_text(outcome.scenario.memory_bytes));
   }
   text += fmt::format("Again: rematsim simulate {}{} (seed {})\n", options.scenario,
-                      options.protocol.empty() ? "" : " --protocol " + options.protocol,
+                      options.protocol ? " --protocol " + *options.protocol : "",
                       outcome.scenario.rank.seed);
   return text;
 }

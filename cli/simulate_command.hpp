@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cli/exit_code.hpp"
@@ -9,8 +10,8 @@ namespace remat {
 
 struct SimulateOptions {
   std::string scenario;
-  std::string protocol;  // instead of the scenario's own; empty: that one
-  std::string trace;     // where the trace goes; empty: nowhere
+  std::optional<std::string> protocol;  // instead of the scenario's own
+  std::string trace;                    // where the trace goes; empty: nowhere
   std::string output = "-";
   bool json = false;
   std::uint64_t events_max = UINT64_MAX;

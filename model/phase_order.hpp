@@ -23,7 +23,8 @@ struct PhaseStep {
     session_open,   // a recompute session is in scope …
     session_close,  // … and no more
     session_clear,  // what a session's replays brought goes, and the frames that it knew
-    prefire         // frames are replayed for the session in scope, before a backward asks
+    prefire,        // frames are replayed for the session in scope, before a backward asks
+    zero_grad       // every gradient goes
   } kind = Kind::forward;
   std::size_t forward = 0;  // of a forward: which one of the program
   std::optional<std::int64_t> microbatch = std::nullopt;
@@ -36,6 +37,7 @@ struct PhaseStep {
   std::vector<std::int64_t> frames = {};  // of a prefire, in order: their numbers
   // Of an update: what it writes; none: every parameter that has a gradient.
   std::optional<std::vector<ValueId>> writes = std::nullopt;
+  bool catches = false;  // the loop goes on after what it raises
 };
 
 /// What a training loop does, in order: all steps of it.

@@ -181,10 +181,14 @@ struct Release {
 struct SideEffect {
   std::string name;
 };
-/// Where the body raises, in the runs of it that `runs` names.
+/// Where the body raises, in the runs of it that `runs` names; or what a hook raises that the next
+/// op's saves go through, when the first of them is packed or when backward asks for it.
 struct Raise {
   std::string type;
-  enum class Runs : std::uint8_t { always, forward, replay } runs = Runs::always;
+  enum class Runs : std::uint8_t { always, forward, replay, pack, unpack } runs = Runs::always;
+  std::optional<std::int64_t> times = std::nullopt;  // over a whole run; none: every time
+  std::int64_t number = 0;                           // which one of the program's
+  bool is_a_hooks() const { return runs == Runs::pack || runs == Runs::unpack; }
 };
 /// Statements that run in the forward only, or in a replay only: a body that behaves otherwise on
 /// its second call. They reach up to the statement before `end`.

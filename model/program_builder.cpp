@@ -273,8 +273,9 @@ void ProgramBuilder::side_effect(const std::string& name) {
   forward_.statements.emplace_back(SideEffect{name});
 }
 
-void ProgramBuilder::raise(const std::string& type, Raise::Runs runs) {
-  forward_.statements.emplace_back(Raise{type, runs});
+void ProgramBuilder::raise(Raise raise) {
+  raise.number = n_raises_++;
+  forward_.statements.emplace_back(std::move(raise));
 }
 
 std::vector<ValueId> ProgramBuilder::read_since(std::size_t begin) const {

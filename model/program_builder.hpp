@@ -79,7 +79,7 @@ class ProgramBuilder {
   std::size_t begin_compiled();
   void end_compiled(std::size_t begin);
   void side_effect(const std::string& name);
-  void raise(const std::string& type, Raise::Runs runs);
+  void raise(Raise raise);
 
   const Program& program() const { return program_; }
   const Forward& forward() const { return forward_; }
@@ -111,6 +111,7 @@ class ProgramBuilder {
   };
   std::vector<Standing> outside_;  // of the replays' branches that are open
   std::size_t no_grad_depth_ = 0;
+  std::int64_t n_raises_ = 0;
 };
 
 }  // namespace remat

@@ -25,6 +25,16 @@ std::int64_t nanoseconds(std::int64_t amount, std::int64_t per_second) {
 
 }  // namespace
 
+std::string dtype_at(const JsonPlace& place) {
+  std::string dtype = place.text();
+  std::string known;
+  for (const std::string& name : known_dtypes()) {
+    if (name == dtype) return dtype;
+    known += (known.empty() ? "" : ", ") + name;
+  }
+  place.fail("unknown dtype '" + dtype + "'; expected one of " + known);
+}
+
 Program ProgramReader::read() {
   program_place_.allow_only({"loss", "inputs", "params", "bodies", "stages"});
   read_leaves();
@@ -55,7 +65,7 @@ void ProgramReader::add_leaf(const std::string& name, const JsonPlace& place, Bu
   if (names_.find(name) != names_.end())
     place.fail("'" + name + "' is an input too; expected another name for the parameter");
   TensorLayout layout;
-  layout.dtype = place.has("dtype") ? place.at("dtype").text() : "f32";
+  layout.dtype = place.has("dtype") ? dtype_at(place.at("dtype")) : "f32";
   layout.shape = place.at("shape").integers(0);
   layout.stride = dense_strides(layout.shape);
   std::int64_t bytes = 0;
@@ -140,7 +150,7 @@ TensorLayout ProgramReader::output_layout(const JsonPlace& statement, const NewO
                                           std::size_t j) const {
   TensorLayout layout;
   layout.dtype = op.inputs.empty() ? "f32" : value(op.inputs[0]).layout.dtype;
-  if (const auto dtype = statement.find("dtype")) layout.dtype = dtype->text();
+  if (const auto dtype = statement.find("dtype")) layout.dtype = dtype_at(*dtype);
   const auto shapes = statement.find("shapes");
   if (shapes) {
     const std::vector<JsonPlace> each = shapes->items();

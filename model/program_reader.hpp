@@ -15,6 +15,9 @@
 
 namespace remat {
 
+/// A type of elements whose width is known.
+std::string dtype_at(const JsonPlace& place);
+
 /// Turns statements of a scenario into those of a forward.
 class ProgramReader {
  public:

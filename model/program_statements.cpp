@@ -87,6 +87,7 @@ void ProgramReader::read_view(const JsonPlace& statement) {
 /// Only one kind of view reads the bytes as another type, and then one element as one.
 void ProgramReader::check_view_dtype(const JsonPlace& dtype, const NewOp& op) const {
   const std::string& base = value(op.inputs[0]).layout.dtype;
+  dtype_at(dtype);
   if (op.kind->name != "view_dtype" && dtype.text() != base) {
     dtype.fail("a " + std::string(op.kind->name) + " of a tensor of " + base + " is one of " +
                base + "; expected that, or view_dtype");
@@ -318,7 +319,7 @@ void ProgramReader::read_catch(const JsonPlace& statement) {
 }
 
 void ProgramReader::read_raise(const JsonPlace& statement) {
-  statement.allow_only({"raise", "in"});
+  statement.allow_only({"raise", "in", "times"});
   Raise raise;
   raise.type = statement.at("raise").text();
   const std::string when = statement.has("in") ? statement.at("in").text() : "always";
@@ -326,10 +327,17 @@ void ProgramReader::read_raise(const JsonPlace& statement) {
     raise.runs = Raise::Runs::forward;
   } else if (when == "replay") {
     raise.runs = Raise::Runs::replay;
+  } else if (when == "pack") {
+    raise.runs = Raise::Runs::pack;
+  } else if (when == "unpack") {
+    raise.runs = Raise::Runs::unpack;
   } else if (when != "always") {
-    statement.at("in").fail("'" + when + "' is no kind of run; expected forward, replay or always");
+    statement.at("in").fail("'" + when +
+                            "' is no kind of run and no hook; expected forward, replay, always, "
+                            "pack or unpack");
   }
-  builder_.raise(raise.type, raise.runs);
+  if (const auto times = statement.find("times")) raise.times = times->integer(1);
+  builder_.raise(std::move(raise));
 }
 
 }  // namespace remat

@@ -113,6 +113,7 @@ class ProgramWriter {
       list.push_back({{"side_effect", effect->name}});
     } else if (const auto* raise = std::get_if<Raise>(&statement)) {
       list.push_back({{"raise", raise->type}, {"in", runs_of(raise->runs)}});
+      if (raise->times) list.back()["times"] = *raise->times;
     } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
       list.push_back({{"branch", branch->in_replay ? "replay" : "forward"},
                       {"body", body(at + 1, branch->end)}});
@@ -135,6 +136,10 @@ class ProgramWriter {
         return "forward";
       case Raise::Runs::replay:
         return "replay";
+      case Raise::Runs::pack:
+        return "pack";
+      case Raise::Runs::unpack:
+        return "unpack";
     }
     return "";
   }

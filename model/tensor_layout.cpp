@@ -13,6 +13,15 @@ constexpr std::uint64_t layout_stream = 0x6c61796f7574ULL;
 constexpr std::uint64_t hole_stream = 0x686f6c65ULL;
 constexpr std::int64_t enumerated_max = 65536;
 
+/// A type of elements, and the bytes of one.
+struct DtypeRow {
+  std::string_view name;
+  std::int64_t bytes;
+};
+constexpr DtypeRow dtypes[] = {{"f64", 8},    {"f32", 4},    {"bf16", 2}, {"f16", 2}, {"f8", 1},
+                               {"f8e4m3", 1}, {"f8e5m2", 1}, {"c64", 8},  {"i64", 8}, {"i32", 4},
+                               {"i16", 2},    {"i8", 1},     {"u8", 1},   {"bool", 1}};
+
 std::uint64_t mixed_in(std::uint64_t bits, std::uint64_t word) {
   return mixed_bits(bits * 0x9e3779b97f4a7c15ULL + word + 1);
 }
@@ -105,10 +114,16 @@ std::int64_t element_count(const std::vector<std::int64_t>& shape) {
 }
 
 std::int64_t element_bytes(std::string_view dtype) {
-  if (dtype == "f64" || dtype == "i64" || dtype == "c64") return 8;
-  if (dtype == "bf16" || dtype == "f16" || dtype == "i16") return 2;
-  if (dtype == "i8" || dtype == "u8" || dtype == "bool" || dtype.starts_with("f8")) return 1;
-  return 4;
+  for (const DtypeRow& row : dtypes)
+    if (row.name == dtype) return row.bytes;
+  return dtype.starts_with("f8") ? 1 : 4;
+}
+
+std::vector<std::string> known_dtypes() {
+  std::vector<std::string> names;
+  for (const DtypeRow& row : dtypes)
+    names.emplace_back(row.name);
+  return names;
 }
 
 std::int64_t spanned_bytes(const TensorLayout& layout) {

@@ -43,6 +43,8 @@ std::int64_t spanned_bytes(const TensorLayout& layout);
 std::int64_t element_bytes_of(const TensorLayout& layout);
 /// Bytes of one element: f32 and its like by their width, 4 where the name is not known.
 std::int64_t element_bytes(std::string_view dtype);
+/// The names whose width is known.
+std::vector<std::string> known_dtypes();
 /// Gradients exist for floating dtypes only.
 bool is_floating(std::string_view dtype);
 

@@ -56,7 +56,7 @@ CaseOutcome CaseRunner::judged(const GeneratedCase& generated) {
 
 void CaseRunner::judge(const GeneratedCase& generated, const Verdict& verdict,
                        CaseOutcome& outcome) const {
-  const std::string_view expected_code = row_of(generated.edit).code;
+  const std::string_view expected_code = generated.expected_code();
   const bool ends_as_expected = outcome.code == expected_code;
   const std::int64_t expected_from =
       ends_as_expected && result_.error ? first_expected_seq() : INT64_MAX;

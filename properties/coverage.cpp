@@ -11,10 +11,12 @@ namespace remat {
 namespace {
 
 constexpr std::array<std::string_view, sometimes_count> sometimes_names = {
-    "replayed",         "cut_short", "replayed_whole",   "replayed_twice",     "nested_replay",
-    "dead_holder",      "served",    "kept_draw_served", "written_in_replay",  "drawn_in_replay",
-    "effect_in_replay", "raised",    "gradients_summed", "microbatches_mixed", "group_asked",
-    "counts_told",      "bytes_told"};
+    "replayed",         "cut_short",          "replayed_whole",
+    "replayed_twice",   "nested_replay",      "dead_holder",
+    "served",           "kept_draw_served",   "written_in_replay",
+    "drawn_in_replay",  "effect_in_replay",   "raised",
+    "gradients_summed", "microbatches_mixed", "group_asked",
+    "counts_told",      "bytes_told",         "caught"};
 
 const std::string none = "none";
 
@@ -117,7 +119,7 @@ void Coverage::observe_run(const EventView& event, Seen& seen) {
       if (in_replay && event.text(Field::ended_by) == "return") note(Sometimes::replayed_whole);
       break;
     case Kind::error:
-      note(Sometimes::raised);
+      note(event.is_true(Field::caught) ? Sometimes::caught : Sometimes::raised);
       break;
     case Kind::op:
       if (event.text(Field::name) == "grad_sum") note(Sometimes::gradients_summed);

@@ -34,9 +34,10 @@ enum class Sometimes : std::uint8_t {
   microbatches_mixed,  // a forward stood between another one and its backward
   group_asked,         // an exec group was the session
   counts_told,         // op counts were expected
-  bytes_told           // a bound on bytes was expected
+  bytes_told,          // a bound on bytes was expected
+  caught               // the training loop caught an exception
 };
-inline constexpr std::size_t sometimes_count = 17;
+inline constexpr std::size_t sometimes_count = 18;
 std::string_view name_of(Sometimes sometimes);
 
 /// What a campaign has seen. Sums over cases, so that parts can be added in any order.

@@ -26,8 +26,9 @@ void BodyGenerator::write_edit() {
   switch (made_->edit) {
     case Edit::raise_in_forward:
     case Edit::raise_in_replay:
-      builder_->raise("builtins.ValueError",
-                      has(Edit::raise_in_replay) ? Raise::Runs::replay : Raise::Runs::forward);
+      builder_->raise(
+          {.type = "builtins.ValueError",
+           .runs = has(Edit::raise_in_replay) ? Raise::Runs::replay : Raise::Runs::forward});
       write_op("tanh", {last});
       return;
     case Edit::parameter_written:

@@ -221,7 +221,7 @@ void BodyGenerator::write_caught() {
                    {{layout_after(given)}, {layout_after(given)}});
     }
     builder_->op({&op_kind_named("sin"), {given}, next_cost()}, {{layout_after(given)}});
-    builder_->raise("builtins.ValueError", Raise::Runs::always);
+    builder_->raise({.type = "builtins.ValueError"});
   };
   if (excludes()) {
     WrapperBegin wrapper;

@@ -38,7 +38,7 @@ class OrderWalk {
     if (!diverges) expectation.peak_bytes = peak_;
     if (is_split_) return expectation;
     expectation.resident_bytes = resident_max_;
-    if (counts_agree_ && !diverges) {
+    if (counts_agree_ && !diverges && !catches_) {
       for (const auto& [name, n] : *step_counts_)
         expectation.op_counts.emplace_back(name, n);
     }
@@ -58,12 +58,13 @@ class OrderWalk {
 
   void find_last_uses() {
     const PhaseOrder& order = scenario_->order;
-    for (std::size_t at = 0; at < order.size(); ++at) {
-      if (order[at].kind == PhaseStep::Kind::step_begin) {
-        last_use_.emplace_back();
-      } else if (order[at].kind != PhaseStep::Kind::forward && order[at].microbatch) {
-        last_use_.back()[*order[at].microbatch] = at;
-      }
+    is_last_use_.resize(order.size(), false);
+    std::map<std::int64_t, bool> used_later;
+    for (std::size_t at = order.size(); at-- > 0;) {
+      if (!order[at].microbatch) continue;
+      bool& is_used = used_later[*order[at].microbatch];
+      is_last_use_[at] = order[at].kind != PhaseStep::Kind::forward && !is_used;
+      is_used = order[at].kind != PhaseStep::Kind::forward;
     }
   }
 
@@ -85,17 +86,19 @@ class OrderWalk {
 
   void observe(std::size_t at, const PhaseStep& step) {
     const std::int64_t microbatch = step.microbatch.value_or(0);
+    // How far a phase came that the loop caught an error of is not told here.
+    catches_ |= step.catches;
     switch (step.kind) {
       case PhaseStep::Kind::step_begin:
         counts_.clear();
-        ++step_;
         return;
       case PhaseStep::Kind::step_end:
         graphs_.clear();
-        resident_max_ = std::max(resident_max_, resident_);
+        resident_max_ = std::max(resident_max_, std::exchange(resident_, 0));
         end_step();
         return;
       case PhaseStep::Kind::update:
+      case PhaseStep::Kind::zero_grad:
       case PhaseStep::Kind::session_open:
       case PhaseStep::Kind::session_close:
       case PhaseStep::Kind::session_clear:
@@ -106,14 +109,18 @@ class OrderWalk {
         graphs_.erase(microbatch);
         peak_ = std::max(peak_, saturated_sum(alive(), forward_->peak_bytes()));
         graphs_[microbatch] = forward_->resident_bytes();
-        resident_ = alive();
+        // Which forward is the last depends on what is raised, where the loop goes on then.
+        resident_ = catches_ ? std::max(resident_, alive()) : alive();
         count(forward_->ran());
         return;
       case PhaseStep::Kind::backward: {
         const ReferenceBackward& backward = forward_->backward(step.wrt, step.retain);
         peak_ = std::max(peak_, saturated_sum(alive(), backward.peak_bytes));
         count(backward.ran);
-        graphs_[microbatch] = saturated_sum(forward_->resident_bytes(), backward.left_bytes);
+        // One that failed may leave all that it had brought: nobody has asked for the rest.
+        graphs_[microbatch] = step.catches
+                                  ? saturated_sum(graphs_[microbatch], backward.peak_bytes)
+                                  : saturated_sum(forward_->resident_bytes(), backward.left_bytes);
         // A group that asks twice replays once: how much of it the first has asked is not told.
         if (step.group && !groups_[microbatch].insert(*step.group).second) counts_agree_ = false;
         break;
@@ -127,7 +134,7 @@ class OrderWalk {
         peak_ = std::max(peak_, alive());
         break;
     }
-    if (last_use_[step_ - 1][microbatch] == at) graphs_.erase(microbatch);
+    if (is_last_use_[at]) graphs_.erase(microbatch);
   }
 
   void end_step() {
@@ -141,14 +148,14 @@ class OrderWalk {
   const Scenario* scenario_;
   const ReferenceForward* forward_;
   ReplayedEffects effects_;
-  std::vector<std::map<std::int64_t, std::size_t>> last_use_;  // by step
-  std::size_t step_ = 0;
+  std::vector<bool> is_last_use_;  // by phase: nothing before the next forward needs the graph
   std::map<std::int64_t, std::int64_t> graphs_;  // micro-batch → bytes that its graph keeps
   std::map<std::int64_t, std::set<std::int64_t>> groups_;  // by micro-batch
   std::int64_t peak_ = 0;
   std::int64_t resident_ = 0;
   std::int64_t resident_max_ = 0;
   bool is_split_ = false;
+  bool catches_ = false;
   Counts counts_;
   std::optional<Counts> step_counts_;
   bool counts_agree_ = true;
@@ -166,9 +173,23 @@ bool checkpoints_in_excluded(const Program& program) {
   return false;
 }
 
+/// Code in a catch raises in some runs and not in others: what the program runs is not told here.
+bool catches_now_and_then(const Program& program) {
+  const std::vector<Statement>& statements = statements_of(program);
+  std::size_t end = 0;  // of the outermost catch that is gone through
+  for (std::size_t at = 0; at < statements.size(); ++at) {
+    if (const auto* caught = std::get_if<CatchBegin>(&statements[at]))
+      end = std::max(end, caught->end);
+    const auto* raise = std::get_if<Raise>(&statements[at]);
+    if (raise != nullptr && at < end && (raise->times || raise->is_a_hooks())) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Expectation expectation_of(const Scenario& scenario, ReplayedEffects effects) {
+  if (catches_now_and_then(scenario.program)) return {};
   const ReferenceRules rules = reference_rules(scenario);
   const ReferenceForward forward(scenario.program, rules);
   Expectation expectation = OrderWalk(scenario, forward, effects).walked();

@@ -133,6 +133,40 @@ void add_order(ChoiceTape& tape, GeneratedCase& made, OrderPlan plan) {
     add_step(tape, made, plan, n_microbatches);
 }
 
+/// The loop catches what the actions of a step raise, lets go of their gradients, and does them all
+/// again.
+PhaseOrder done_again(const PhaseOrder& order) {
+  PhaseOrder again;
+  std::size_t first = 0;  // of the step's actions
+  for (const PhaseStep& step : order) {
+    if (step.kind == PhaseStep::Kind::step_end || step.kind == PhaseStep::Kind::update) {
+      const PhaseOrder actions(again.begin() + static_cast<std::ptrdiff_t>(first), again.end());
+      for (std::size_t at = first; at < again.size(); ++at)
+        again[at].catches = true;
+      if (!actions.empty()) again.push_back({.kind = PhaseStep::Kind::zero_grad});
+      again.insert(again.end(), actions.begin(), actions.end());
+      first = again.size() + 1;  // an end may follow
+    }
+    again.push_back(step);
+    if (step.kind == PhaseStep::Kind::step_begin) first = again.size();
+  }
+  return again;
+}
+
+/// In half of the cases that raise: it is raised once, and caught. Drawn last, so that a tape means
+/// the same program with it and without.
+void retry(ChoiceTape& tape, GeneratedCase& made) {
+  if (made.edit != Edit::raise_in_forward && made.edit != Edit::raise_in_replay) return;
+  made.is_retried = tape.choose(2) == 1;
+  if (!made.is_retried) return;
+  for (Statement& statement : made.scenario.program.forwards.front().statements) {
+    auto* raise = std::get_if<Raise>(&statement);
+    // What the program catches itself raises in every run.
+    if (raise != nullptr && raise->runs != Raise::Runs::always) raise->times = 1;
+  }
+  made.scenario.order = done_again(made.scenario.order);
+}
+
 /// The caller writes something that the edit names, between forward and backward.
 void write_by_caller(ProgramBuilder& builder, const BodyGenerator& body, GeneratedCase& made) {
   std::optional<ValueId> target;
@@ -179,6 +213,7 @@ GeneratedCase generate_case(ChoiceTape& tape, const GeneratorOptions& options) {
   scenario.program = builder.finish(root);
   set_options(tape, made);
   add_order(tape, made, plan);
+  retry(tape, made);
   return made;
 }
 

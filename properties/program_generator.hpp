@@ -65,6 +65,10 @@ struct GeneratedCase {
   }
   /// Some backward is split in two halves.
   bool is_split = false;
+  /// What the edit raises it raises once: the training loop catches it and does the step again.
+  bool is_retried = false;
+  /// What the run is to end in; empty: in no error.
+  std::string_view expected_code() const { return is_retried ? "" : row_of(edit).code; }
 };
 
 struct GeneratorOptions {

@@ -80,10 +80,7 @@ class ProgramText {
       } else if (const auto* effect = std::get_if<SideEffect>(&statement)) {
         line(depth, "effect " + effect->name);
       } else if (const auto* raise = std::get_if<Raise>(&statement)) {
-        line(depth, fmt::format("raise {}{}", raise->type,
-                                raise->runs == Raise::Runs::forward  ? " in forward"
-                                : raise->runs == Raise::Runs::replay ? " in a replay"
-                                                                     : ""));
+        write_raise(*raise, depth);
       } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
         line(depth, branch->in_replay ? "only in a replay:" : "only in forward:");
         write_body(at + 1, branch->end, depth + 1);
@@ -123,6 +120,27 @@ class ProgramText {
     line(depth,
          fmt::format("{} {}({}) returns {}{}:", what, wrapper.name, fmt::join(inputs, ", "),
                      names(wrapper.outputs), wrapper.save_output ? "" : ", save_output false"));
+  }
+
+  static std::string_view place_of(Raise::Runs runs) {
+    switch (runs) {
+      case Raise::Runs::always:
+        return "";
+      case Raise::Runs::forward:
+        return " in forward";
+      case Raise::Runs::replay:
+        return " in a replay";
+      case Raise::Runs::pack:
+        return " in the pack hook of the next op";
+      case Raise::Runs::unpack:
+        return " in the unpack hook of the next op";
+    }
+    return "";
+  }
+
+  void write_raise(const Raise& raise, std::size_t depth) {
+    const std::string times = raise.times ? fmt::format(", {} in all", *raise.times) : "";
+    line(depth, fmt::format("raise {}{}{}", raise.type, place_of(raise.runs), times));
   }
 
   void write_op(const OpStatement& op, std::size_t depth) {

@@ -15,6 +15,8 @@ std::string name_of(const Action& action) {
       return "DW" + place;
     case ActionKind::update:
       return "UPDATE";
+    case ActionKind::zero_grad:
+      return "ZERO_GRAD";
   }
   return {};
 }

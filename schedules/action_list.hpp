@@ -10,7 +10,7 @@ namespace remat {
 
 /// One entry of a rank's list. DX and DW are the two halves of B: gradients to inputs, gradients to
 /// parameters.
-enum class ActionKind : std::uint8_t { forward, backward, dx, dw, update };
+enum class ActionKind : std::uint8_t { forward, backward, dx, dw, update, zero_grad };
 
 struct Action {
   ActionKind kind = ActionKind::forward;
@@ -22,7 +22,8 @@ struct Action {
 /// The actions of one rank in one training step, in order.
 using ActionList = std::vector<Action>;
 
-/// "F0.1", "B0.1", "DX0.1", "DW0.1", "UPDATE": what, stage (0 with one rank), micro-batch.
+/// "F0.1", "B0.1", "DX0.1", "DW0.1", "UPDATE", "ZERO_GRAD": what, stage (0 with one rank),
+/// micro-batch.
 std::string name_of(const Action& action);
 
 /// Every forward, then every backward in the same order, `split` in two halves each, then an

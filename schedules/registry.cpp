@@ -14,6 +14,16 @@
 #include "schedules/protocols/torch_sac.hpp"
 
 namespace remat {
+namespace {
+
+const ProtocolRow* row_named(std::string_view name) {
+  const std::vector<ProtocolRow>& rows = protocols();
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const ProtocolRow& row) { return row.name == name; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+}  // namespace
 
 const std::vector<ProtocolRow>& protocols() {
   static const std::vector<ProtocolRow> rows = {
@@ -24,7 +34,7 @@ const std::vector<ProtocolRow>& protocols() {
       {"exclude", "excluded regions run once: what they save and return is kept (P3)",
        make_exclude},
       {"exclude-rederive", "the same, but a replay makes their saved inputs again (P4 to P6)",
-       make_exclude_rederive},
+       make_exclude_rederive, true},
       {"remat", "torch_remat: saved regions keep what backward or a replay will read (P7)",
        make_remat},
       {"kept-ops", "save units that keep ops by their names (P8)", make_kept_ops},
@@ -42,11 +52,14 @@ std::string known_protocols() {
   return known;
 }
 
+bool takes_boundaries(std::string_view name) {
+  const ProtocolRow* row = row_named(name);
+  return row != nullptr && row->has_boundaries;
+}
+
 std::unique_ptr<Protocol> make_protocol(std::string_view name, const ProtocolOptions& options) {
-  const std::vector<ProtocolRow>& rows = protocols();
-  const auto found = std::find_if(rows.begin(), rows.end(),
-                                  [&](const ProtocolRow& row) { return row.name == name; });
-  return found == rows.end() ? nullptr : found->make(options);
+  const ProtocolRow* row = row_named(name);
+  return row == nullptr ? nullptr : row->make(options);
 }
 
 }  // namespace remat

@@ -52,6 +52,7 @@ struct ProtocolRow {
   std::string_view name;
   std::string_view what;
   std::unique_ptr<Protocol> (*make)(const ProtocolOptions& options);
+  bool has_boundaries = false;  // ProtocolOptions::boundaries means something to it
 };
 
 /// Every protocol that there is, in the order in which they are listed.
@@ -59,6 +60,9 @@ const std::vector<ProtocolRow>& protocols();
 
 /// Their names, for a message: "none, torch, …".
 std::string known_protocols();
+
+/// Whether the protocol of that name is there and has recompute boundaries.
+bool takes_boundaries(std::string_view name);
 
 /// The protocol of that name; none where there is no such.
 std::unique_ptr<Protocol> make_protocol(std::string_view name, const ProtocolOptions& options);

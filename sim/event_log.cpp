@@ -70,7 +70,7 @@ void EventLog::session(Kind kind, const ReplayKey& key, std::optional<bool> reta
 
 void EventLog::add_unit() {
   if (units_.empty()) return;
-  trace_->add_name(Field::unit, units_.back().name);
+  trace_->add_name(Field::unit, units_.back().unit);
   add_optional(Field::inv, units_.back().invocation);
 }
 
@@ -289,11 +289,17 @@ void EventLog::update(std::string_view param, std::int64_t version) {
   end(Kind::update);
 }
 
-void EventLog::error(std::string_view code, std::string_view type, std::string_view message) {
+void EventLog::zero_grad() {
+  if (begin()) end(Kind::zero_grad);
+}
+
+void EventLog::error(std::string_view code, std::string_view type, std::string_view message,
+                     bool caught) {
   if (!begin()) return;
   trace_->add_name(Field::code, code);
   trace_->add_name(Field::type, type);
   trace_->add_text(Field::first_line, message);
+  if (caught) trace_->add(Field::caught, true);
   end(Kind::error);
 }
 

@@ -10,6 +10,7 @@
 
 #include "model/program.hpp"
 #include "model/units.hpp"
+#include "sim/call_site.hpp"
 #include "traces/trace.hpp"
 
 namespace remat {
@@ -80,16 +81,18 @@ class EventLog {
   void stop() { trace_ = nullptr; }
   std::int64_t seq() const { return seq_; }
 
-  // What all events until the next change have in common.
+  // What all events until the next change have in common. A unit's name must outlive it.
   void set_phase(Phase phase) { phase_ = phase; }
   Phase phase() const { return phase_; }
   void set_microbatch(std::optional<std::int64_t> microbatch) { microbatch_ = microbatch; }
   void set_graph_task(std::optional<std::int64_t> task) { graph_task_ = task; }
   std::optional<std::int64_t> graph_task() const { return graph_task_; }
   void push_unit(std::string_view name, std::optional<std::int64_t> invocation) {
-    units_.push_back({std::string(name), invocation});
+    units_.push_back({.unit = name, .invocation = invocation, .wrapper = {}});
   }
   void pop_unit() { units_.pop_back(); }
+  /// The unit pushed last.
+  CallSite unit() const { return units_.empty() ? CallSite{} : units_.back(); }
 
   Instant now() const { return now_; }
   /// Time that no run reaches stays at the largest.
@@ -186,14 +189,11 @@ class EventLog {
   void warning(const Diagnosis& diagnosis, std::string_view message);
   void rng(std::int64_t position);
   void rng_set(std::int64_t position);
+  void zero_grad();
   void update(std::string_view param, std::int64_t version);
-  void error(std::string_view code, std::string_view type, std::string_view message);
+  void error(std::string_view code, std::string_view type, std::string_view message, bool caught);
 
  private:
-  struct Unit {
-    std::string name;
-    std::optional<std::int64_t> invocation;
-  };
   void hook_op(std::string_view name, std::string_view hook, std::int64_t from,
                const ShownTensor& to);
   bool begin();
@@ -218,7 +218,7 @@ class EventLog {
   Phase phase_ = Phase::setup;
   std::optional<std::int64_t> microbatch_;
   std::optional<std::int64_t> graph_task_;
-  std::vector<Unit> units_;
+  std::vector<CallSite> units_;
   std::vector<std::string> sessions_;             // names, by number
   std::vector<std::optional<LayoutId>> layouts_;  // by value
   std::vector<TensorView> views_;                 // reused

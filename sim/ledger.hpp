@@ -72,6 +72,7 @@ class Ledger {
   const BytesByClass& at_peak() const { return at_peak_; }
   /// The most that was ever counted for the class.
   std::int64_t most_of(OwnerClass owner) const { return most_[static_cast<std::size_t>(owner)]; }
+  /// Storages that are alive, and places for storages: as many as ever lived at one time.
   std::size_t n_alive() const { return n_places() - free_rows_.size(); }
   std::size_t n_places() const { return rows_.size(); }
   /// The largest total since the last call of `begin_peak`.

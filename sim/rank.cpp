@@ -67,16 +67,6 @@ Rank::~Rank() {
   drop_entries();
 }
 
-Flow Rank::fail(std::string_view code, std::string_view type, std::string message) {
-  if (!error_) error_ = {std::string(code), std::string(type), std::move(message), 0};
-  return Flow::failed;
-}
-
-void Rank::log_error() {
-  error_->seq = log_->seq();
-  log_->error(error_->code, error_->type, error_->message);
-}
-
 std::int64_t Rank::n_replays(std::string_view unit) const {
   const auto found = replays_.find(unit);
   return found == replays_.end() ? 0 : found->second;
@@ -306,6 +296,13 @@ void Rank::run_update(const std::optional<std::vector<ValueId>>& writes) {
   }
   leaf_grads_.clear();
   log_->phase_border(false, std::nullopt);
+  log_->set_phase(Phase::setup);
+}
+
+void Rank::zero_gradients() {
+  begin_microbatch(std::nullopt, Phase::optimizer);
+  log_->zero_grad();
+  leaf_grads_.clear();
   log_->set_phase(Phase::setup);
 }
 

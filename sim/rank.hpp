@@ -24,8 +24,9 @@
 #include "sim/frame.hpp"
 #include "sim/gradient.hpp"
 #include "sim/ledger.hpp"
+#include "sim/live_graph.hpp"
 #include "sim/planted_state.hpp"
-#include "sim/rank_fault.hpp"
+#include "sim/rank_options.hpp"
 #include "sim/rank_parts.hpp"
 #include "sim/rank_report.hpp"
 #include "sim/tape.hpp"
@@ -38,23 +39,6 @@ enum class Flow : std::uint8_t {
   done,
   stopped,  // early stop: the replay needs no more
   failed    // an error was raised
-};
-
-struct RankOptions {
-  std::uint64_t seed = 0;
-  bool preserves_rng = true;
-  /// A dw half runs one graph task a group of parameters, as torch does, not one for all.
-  bool dw_task_per_group = true;
-  /// A group's task stays below the nodes that dx ran: a tied parameter, whose meeting points feed
-  /// one another, gets each gradient once. torch walks on and counts it twice.
-  bool dw_counts_once = true;
-  /// Each micro-batch has input tensors of its own; otherwise all share what the program names.
-  bool inputs_per_microbatch = false;
-  /// From an output without dimensions, a loss, a dw half is one graph task.
-  bool loss_has_dw_at_once = false;
-  /// A replay follows the shapes of placeholders through the ops that read them.
-  bool carries_shapes = false;
-  RankFault fault = RankFault::none;
 };
 
 /// One rank at work: runs the program's forwards and their backwards under a protocol, op by op,
@@ -84,6 +68,8 @@ class Rank : private SlotOwner {
   /// An optimizer's step: every parameter with a gradient is written, or what `writes` names; the
   /// gradients go.
   void run_update(const std::optional<std::vector<ValueId>>& writes);
+  /// Every leaf's gradient goes: what comes next is the first to reach it.
+  void zero_gradients();
   // Recompute sessions, one in scope at a time.
   void open_session(std::string_view name, bool retains);
   void close_session(std::string_view name);
@@ -97,8 +83,15 @@ class Rank : private SlotOwner {
   void end_step();
 
   const std::optional<SimulatedError>& error() const { return error_; }
+  /// Whether the caller of the phases from here on catches what they raise: the trace says so.
+  void set_catches(bool catches) { catches_ = catches; }
+  /// The caller has caught what the last phase raised, and goes on. What that phase had done stays
+  /// as it left it.
+  void forget_error() { error_.reset(); }
   const std::vector<Contribution>& contributions() const { return contributions_; }
-  void forget_contributions() { contributions_.clear(); }
+  /// Those from the place `from` on go.
+  void forget_contributions(std::size_t from) { contributions_.resize(from); }
+  /// How much of the book-keeping is in use.
   RankContents contents() const;
   const Ledger& ledger() const { return ledger_; }
   std::int64_t hook_calls() const { return hook_calls_; }
@@ -117,21 +110,10 @@ class Rank : private SlotOwner {
   }
   /// One graph task: which nodes run, what reaches them.
   struct GraphTask;
-  /// A forward whose graph is alive.
-  struct Graph {
-    std::size_t forward = 0;
-    Environment variables;
-    std::vector<ParamGroup> groups;  // once dx has run
-    // By node and output: what dx left for dw.
-    std::map<std::pair<std::uint32_t, std::uint32_t>, Gradient> left_by_dx;
-    std::vector<NodeRef> held;  // the groups' intermediates
-    IdSet ran_in_dx;            // nodes
-  };
+  using Graph = LiveGraph;
 
   // rank.cpp
   bool has(RankFault fault) const { return options_.fault == fault; }
-  void log_error();
-  Flow fail(std::string_view code, std::string_view type, std::string message);
   void release(SavedSlot& slot) override;
   const ProgramValue& value_of(ValueId id) const { return program_->values[id]; }
   Ring element_of(const Tensor& tensor) const;
@@ -151,6 +133,23 @@ class Rank : private SlotOwner {
   Graph* graph_of(std::optional<std::int64_t> microbatch);
   void write_by_caller(ValueId value);
 
+  // rank_errors.cpp
+  void log_error();
+  Flow fail(std::string_view code, std::string_view type, std::string message);
+  Flow raise_error(std::string_view type, std::string message);
+  Flow run_raise(Walk& walk, const Raise& raise);
+  Flow raise_as_told(const Raise& raise, const CallSite& site, std::string_view what);
+  Flow raise_in_unpack(const Node& node);
+  Flow run_caught(Walk& walk, std::size_t at, const CatchBegin& caught);
+  void release_all(Walk& walk, std::size_t begin, std::size_t end) const;
+  std::string now() const;
+  std::string described(const CallSite& site) const;
+  CallSite site_of(const Walk& walk) const;
+  CallSite site_of(const CheckpointFrame& frame) const;
+  std::string described(const CheckpointFrame& frame) const;
+  std::string described(const CheckpointFrame& frame, const WrapperBegin& wrapper,
+                        std::int64_t call) const;
+
   // rank_walk.cpp
   Flow run(Walk& walk, std::size_t begin, std::size_t end);
   Flow run_op(Walk& walk, const OpStatement& op);
@@ -165,13 +164,16 @@ class Rank : private SlotOwner {
   void write_in_place(const OpStatement& op, const Tensor& target, Ring value);
   static PartialWrite partial_write(std::uint64_t seed);
   bool writes_a_part(const OpStatement& op) const;
+  void make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves,
+                 const Raise* in_unpack);
+  Edge edge_to(Walk& walk, ValueId input);
+  Ring draw();
+
+  // rank_selective.cpp
   Flow serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& served);
   Flow remember(Walk& walk, const OpStatement& op, const Tensors& outputs);
   /// Where the cache keeps the op's calls.
   std::string_view queue_of(const OpStatement& op) const;
-  void make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves);
-  Edge edge_to(Walk& walk, ValueId input);
-  Ring draw();
 
   // rank_units.cpp
   std::string_view owner_of(const CheckpointFrame& frame) const;
@@ -209,7 +211,7 @@ class Rank : private SlotOwner {
   std::vector<ShownInput> collect_inputs(Walk& walk, WrapperCall& call);
   void note_inputs(Walk& walk, WrapperCall& call);
   Flow leave_excluded(Walk& walk, WrapperCall& call);
-  NodeRef make_boundary_node(Walk& walk, ValueId output, SavedSlot slot);
+  NodeRef make_boundary_node(Walk& walk, ValueId output, SavedSlot slot, const CallSite& site);
   Flow put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry);
   void keep_marks(const WrapperCall& call);
   bool wants_boundary(Walk& walk, std::size_t leaf, ValueId output) const;
@@ -218,8 +220,6 @@ class Rank : private SlotOwner {
   void carry_object(Walk& walk, std::int64_t from, std::int64_t to);
   ShownCall shown_call(const CheckpointFrame& frame, const WrapperBegin& wrapper,
                        std::int64_t call) const;
-  std::string described(const CheckpointFrame& frame, const WrapperBegin& wrapper,
-                        std::int64_t call) const;
   Flow refuse_unkept(Walk& walk, std::string_view reader, ValueId value);
   Flow refuse_unkept_inputs(Walk& walk, const OpStatement& op);
   Flow refuse_unkept_outputs(Walk& walk, const CheckpointFrame& frame, const RegionBegin& region);
@@ -237,9 +237,6 @@ class Rank : private SlotOwner {
                        std::size_t input, const Tensor& tensor, SavedSlot& slot);
 
   // rank_skip.cpp
-  Flow raise_error(std::string_view type, std::string message);
-  Flow run_caught(Walk& walk, std::size_t at, const CatchBegin& caught);
-  void release_all(Walk& walk, std::size_t begin, std::size_t end) const;
   void restore_generator(std::int64_t position);
   Flow skip_wrapper(Walk& walk, const WrapperBegin& wrapper);
   Flow fill_slots(Walk& walk, const WrapperBegin& wrapper, const WrapperEntry& entry,
@@ -281,13 +278,13 @@ class Rank : private SlotOwner {
   std::string described(const CheckpointFrame& frame, const WrapperBegin& region) const;
 
   // rank_replay.cpp
-  Flow unpack(SavedSlot& slot, const ReplayKey& key, Tensor& tensor);
-  Flow unpack_kept(SavedSlot& slot, Tensor& tensor);
+  /// `saved_by`: the call that saved it, where no frame knows.
+  Flow unpack(SavedSlot& slot, const ReplayKey& key, const CallSite& saved_by, Tensor& tensor);
+  Flow unpack_kept(SavedSlot& slot, const CallSite& saved_by, Tensor& tensor);
   Flow unpack_holder(SavedSlot& slot, const ReplayKey& asked_by, Tensor& tensor);
   /// `asked_by`: the key that other frames are asked under, where they know no better.
   Flow replay(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by);
   Flow replay_alive(std::uint32_t index, const ReplayKey& key, const ReplayKey& asked_by);
-  std::string described(const CheckpointFrame& frame) const;
   ReplaySession& session_of(CheckpointFrame& frame, const ReplayKey& key) const;
   std::int64_t forward_packs(const CheckpointFrame& frame) const;
   Flow fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vector<Tensor>& inputs);
@@ -308,7 +305,7 @@ class Rank : private SlotOwner {
   const Shape& shape_of(const Tensor& tensor) const;
   void keep_shape(ValueId known_as, std::int64_t from, const Tensor& to);
   Flow carry_shapes(Walk& walk, const OpStatement& op, CarriedShapes& made);
-  Flow refuse_placeholder(const OpStatement& op);
+  Flow refuse_placeholder(const Walk& walk, const OpStatement& op);
   void note_shapes(const CarriedShapes& shapes, const Tensors& outputs);
   Flow refuse_other_shapes(const Node& node, const Tensors& saved);
 
@@ -399,7 +396,9 @@ class Rank : private SlotOwner {
   // protocol's business: a reentrant region has tasks of its own.
   std::map<std::uint32_t, Ring> phase_grads_;
   std::vector<Contribution> contributions_;
+  std::map<std::int64_t, std::int64_t> n_raised_;  // by the number of what raises
   std::optional<SimulatedError> error_;
+  bool catches_ = false;  // the caller of this phase, what it raises
 };
 
 }  // namespace remat

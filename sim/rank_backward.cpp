@@ -49,8 +49,8 @@ Flow Rank::run_backward(std::optional<std::int64_t> microbatch, bool retain,
   log_->phase_border(true, retain);
   Graph* graph = graph_of(microbatch);
   if (graph == nullptr) {
-    return finish_phase(
-        fail("E-GRAD-NONE", "builtins.RuntimeError", "backward before the micro-batch's forward"));
+    return finish_phase(fail("E-GRAD-NONE", "builtins.RuntimeError",
+                             now() + ": backward before the micro-batch's forward"));
   }
   GraphTask task = begin_task(group);
   task.retain = retain;
@@ -68,7 +68,7 @@ Flow Rank::add_root(GraphTask& task, Graph& graph, std::optional<ValueId> root) 
   Variable* variable = root ? graph.variables.find(*root) : nullptr;
   if (variable == nullptr || !variable->node) {
     return fail("E-GRAD-NONE", "builtins.RuntimeError",
-                "element 0 of tensors does not require grad and does not have a grad_fn");
+                now() + ": element 0 of tensors does not require grad and does not have a grad_fn");
   }
   task.roots.push_back({variable->node.shared(), variable->output,
                         make_gradient("ones_like", bytes_of(value_of(*root)), Ring(1),
@@ -175,9 +175,9 @@ Flow Rank::run_node(GraphTask& task, std::size_t place) {
   log_->node_begin(name, node.seq, task.retain);
   if (node.released) {
     return fail("E-TWICE", "builtins.RuntimeError",
-                fmt::format("{}: trying to backward through the graph a second time, its saved "
-                            "tensors have been freed",
-                            name));
+                fmt::format("{} of {}: trying to backward through the graph a second time, its "
+                            "saved tensors have been freed",
+                            name, described(node.site)));
   }
   if (node.is_boundary) return run_boundary_node(task, place);
   return node.reentrant ? run_reentrant_node(task, place) : run_op_node(task, place);
@@ -187,7 +187,8 @@ Flow Rank::run_node(GraphTask& task, std::size_t place) {
 Flow Rank::run_boundary_node(GraphTask& task, std::size_t place) {
   Node& node = tape_[task.nodes[place].index()];
   Tensor saved;
-  if (const Flow flow = unpack(node.saves[0], task.key, saved); flow != Flow::done) return flow;
+  if (const Flow flow = unpack(node.saves[0], task.key, node.site, saved); flow != Flow::done)
+    return flow;
   saved.hold.drop();
   if (!task.retain) release_saves(node);
   std::optional<Gradient>& arrived = task.arrived_at(place)[0];
@@ -197,10 +198,12 @@ Flow Rank::run_boundary_node(GraphTask& task, std::size_t place) {
 
 Flow Rank::run_op_node(GraphTask& task, std::size_t place) {
   Node& node = tape_[task.nodes[place].index()];
+  if (const Flow flow = raise_in_unpack(node); flow != Flow::done) return flow;
   Tensors saved;
   for (SavedSlot& slot : node.saves) {
     Tensor tensor;
-    if (const Flow flow = unpack(slot, task.key, tensor); flow != Flow::done) return flow;
+    if (const Flow flow = unpack(slot, task.key, node.site, tensor); flow != Flow::done)
+      return flow;
     saved.push_back(std::move(tensor));
   }
   if (const Flow flow = refuse_other_shapes(node, saved); flow != Flow::done) return flow;

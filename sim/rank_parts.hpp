@@ -5,11 +5,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "model/program.hpp"
 #include "model/ring.hpp"
-#include "model/shapes.hpp"
 #include "sim/event_log.hpp"
 #include "sim/ledger.hpp"
 
@@ -21,22 +19,6 @@ namespace remat {
 struct OpenSession {
   ReplayKey key;
   bool retains = false;  // hands out again what was read
-};
-
-/// What a replay is, for the trace and the generator.
-struct ReplayBracket {
-  std::size_t forward = 0;
-  std::size_t begin = 0;  // the region's statement
-  std::optional<std::int64_t> invocation;
-  std::optional<std::int64_t> frame;  // its number; none: a reentrant region
-  ReplayKey key;
-  std::int64_t rng_position = 0;  // where forward's draws began
-};
-
-/// What an op makes of inputs whose shapes are not forward's: nothing special where they are.
-struct CarriedShapes {
-  bool raises = false;  // once what it saves before it runs is packed
-  std::vector<Shape> made;
 };
 
 /// How the old element and the new one combine where a write leaves a part of the storage alone.

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "sim/graph_task.hpp"
@@ -11,7 +13,9 @@ Flow Rank::run_reentrant_node(GraphTask& task, std::size_t place) {
   Node& node = tape_[task.nodes[place].index()];
   if (task.targets) {
     return fail("E-USER", "builtins.RuntimeError",
-                "reentrant checkpoint is incompatible with .grad() and with inputs= of backward");
+                fmt::format("{}: reentrant checkpoint is incompatible with .grad() and with "
+                            "inputs= of backward",
+                            described(node.site)));
   }
   const ReentrantCall& call = *node.reentrant;
   Walk walk;
@@ -48,7 +52,8 @@ Flow Rank::bind_arguments(GraphTask& task, Node& node, Walk& walk, std::vector<N
   const RegionBegin& region = region_of(call.forward, call.begin);
   for (std::size_t i = 0; i < node.saves.size(); ++i) {
     Tensor tensor;
-    if (const Flow flow = unpack(node.saves[i], task.key, tensor); flow != Flow::done) return flow;
+    if (const Flow flow = unpack(node.saves[i], task.key, node.site, tensor); flow != Flow::done)
+      return flow;
     Tensor detached{tensor.hold.shared_as(OwnerClass::replay_tmp), region.inputs[i],
                     next_tensor_++};
     log_->hook_detach("get_inputs", tensor.id, shown(detached));
@@ -71,6 +76,7 @@ Flow Rank::bind_arguments(GraphTask& task, Node& node, Walk& walk, std::vector<N
 /// A graph task of its own, from the replay's outputs.
 Flow Rank::run_inner_backward(GraphTask& task, std::size_t place, Walk& walk, GraphTask& inner) {
   const ReentrantCall& call = *tape_[task.nodes[place].index()].reentrant;
+  const CallSite site = tape_[task.nodes[place].index()].site;
   const RegionBegin& region = region_of(call.forward, call.begin);
   inner.key = {ReplayKey::Kind::graph_task, next_task_++};
   for (std::uint32_t j = 0; j < region.outputs.size(); ++j) {
@@ -87,7 +93,8 @@ Flow Rank::run_inner_backward(GraphTask& task, std::size_t place, Walk& walk, Gr
   walk.variables.clear();
   if (inner.roots.empty()) {
     return fail("E-GRAD-NONE", "builtins.RuntimeError",
-                "none of the outputs of the reentrant region has requires_grad");
+                fmt::format("{}: none of the outputs of the reentrant region has requires_grad",
+                            described(site)));
   }
   const auto outer_task = log_->graph_task();
   log_->set_graph_task(inner.key.number);

@@ -143,6 +143,7 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
   call->forward = walk.forward;
   call->begin = at;
   call->invocation = region.invocation ? *region.invocation : invocations_[region.name]++;
+  const CallSite site{.unit = region.name, .invocation = call->invocation, .wrapper = {}};
   call->rng_position = rng_position_;
   call->flipped = walk.flipped;
   for (const ValueId captured : region.captured)
@@ -162,7 +163,7 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
         "E-GRAD-NONE", "builtins.RuntimeError",
         fmt::format("{}: a reentrant region hands gradients to its tensor arguments only, "
                     "and reads a tensor that requires grad past them{}",
-                    region.name, requires_grad ? "" : "; none of its arguments requires grad"));
+                    described(site), requires_grad ? "" : "; none of its arguments requires grad"));
   }
   log_->push_unit(region.name, call->invocation);
   log_->unit_begin(std::nullopt, false, true, true, std::nullopt);
@@ -179,9 +180,15 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
   }
   log_->unit_end(std::nullopt, false, true, true, ended_by(flow, error_));
   log_->pop_unit();
+  if (flow == Flow::failed) {  // whoever catches it has no output to go back from
+    for (SavedSlot& slot : saves)
+      release(slot);
+    return flow;
+  }
   if (!requires_grad) return flow;  // then its output does not either
   Node& node = tape_[ref.index()];
   node.reentrant = std::move(call);
+  node.site = site;
   node.edges = std::move(edges);
   node.saves = std::move(saves);
   node.n_outputs = static_cast<std::uint32_t>(region.outputs.size());

@@ -316,7 +316,7 @@ Flow Rank::put_triggers(Walk& walk, std::uint32_t frame, const RegionBegin& regi
     const Tensor before = variable->tensor.shared_as(walk.owner);
     SavedSlot slot;
     const Flow flow = pack(walk, trigger(), slot);
-    NodeRef node = make_boundary_node(walk, output, std::move(slot));
+    NodeRef node = make_boundary_node(walk, output, std::move(slot), site_of(*frames_[frame]));
     Tensor passed{before.hold.shared_as(walk.owner), output, next_tensor_++};
     log_->boundary_view(before.id, shown(passed));
     walk.variables.set(output, {std::move(passed), std::move(node), 0, output});

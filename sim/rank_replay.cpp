@@ -9,13 +9,13 @@
 
 namespace remat {
 
-Flow Rank::unpack(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {
+Flow Rank::unpack(SavedSlot& slot, const ReplayKey& key, const CallSite& saved_by, Tensor& tensor) {
   if (slot.where == SavedSlot::Where::input_slot) return unpack_input(slot, key, tensor);
   return slot.where == SavedSlot::Where::holder ? unpack_holder(slot, key, tensor)
-                                                : unpack_kept(slot, tensor);
+                                                : unpack_kept(slot, saved_by, tensor);
 }
 
-Flow Rank::unpack_kept(SavedSlot& slot, Tensor& tensor) {
+Flow Rank::unpack_kept(SavedSlot& slot, const CallSite& saved_by, Tensor& tensor) {
   const bool is_shown = slot.number >= 0;
   const std::string name = is_shown && log_->is_on() ? slot_name(slot) : std::string();
   if (is_shown) {
@@ -29,10 +29,11 @@ Flow Rank::unpack_kept(SavedSlot& slot, Tensor& tensor) {
   if (now != slot.version && protocol_->checks_version_of(thing)) {
     if (is_shown)
       log_->unpack_error(name, std::nullopt, std::nullopt, "E-MUTATED", "builtins.RuntimeError");
-    return fail("E-MUTATED", "builtins.RuntimeError",
-                fmt::format("'{}', saved for backward, has been modified by an inplace operation: "
-                            "it is at version {}, saved at {}",
-                            value_of(slot.kept.value).name, now, slot.version));
+    return fail(
+        "E-MUTATED", "builtins.RuntimeError",
+        fmt::format("'{}', saved for backward by {}, has been modified by an inplace "
+                    "operation: it is at version {}, saved at {}",
+                    value_of(slot.kept.value).name, described(saved_by), now, slot.version));
   }
   tensor = slot.kept.shared_as(OwnerClass::outer_saved);
   if (is_shown) log_->unpack(name, std::nullopt, std::nullopt, "saved", shown(tensor, true));
@@ -106,12 +107,6 @@ Flow Rank::replay_alive(std::uint32_t index, const ReplayKey& key, const ReplayK
   return judge_replay(frame, session);
 }
 
-/// A call of a checkpointed region, for a message.
-std::string Rank::described(const CheckpointFrame& frame) const {
-  return fmt::format("{}#{} (micro-batch {})", region_of(frame.forward, frame.begin).name,
-                     frame.invocation.value_or(0), microbatch_.value_or(0));
-}
-
 ReplaySession& Rank::session_of(CheckpointFrame& frame, const ReplayKey& key) const {
   return frame.session(frame_rules_.replays_each_session ? key : ReplayKey{});
 }
@@ -127,7 +122,8 @@ Flow Rank::fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vecto
   std::vector<std::int64_t> ids;
   for (SavedSlot& slot : frame.inputs) {
     Tensor tensor;
-    if (const Flow flow = unpack(slot, key, tensor); flow != Flow::done) return flow;
+    if (const Flow flow = unpack(slot, key, site_of(frame), tensor); flow != Flow::done)
+      return flow;
     const std::int64_t from = std::exchange(tensor.id, next_tensor_++);
     keep_shape(region.inputs[inputs.size()], from, tensor);
     log_->hook_detach("get_inputs", from, shown(tensor));

@@ -91,7 +91,7 @@ Flow Rank::refuse_under_session(const RegionBegin& region) {
   if (!session_ || !region.knows_sessions) return Flow::done;
   return fail("E-SESSION", error_of_sessions,
               fmt::format("{}: a checkpointed region is entered while a recompute session is open",
-                          region.name));
+                          described(log_->unit())));
 }
 
 }  // namespace remat

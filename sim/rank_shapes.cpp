@@ -119,9 +119,10 @@ Flow Rank::carry_shapes(Walk& walk, const OpStatement& op, CarriedShapes& made) 
   return Flow::done;
 }
 
-Flow Rank::refuse_placeholder(const OpStatement& op) {
+Flow Rank::refuse_placeholder(const Walk& walk, const OpStatement& op) {
   return fail("E-PLACEHOLDER", "builtins.RuntimeError",
-              op.name + " reads a placeholder, whose shape does not go with the others");
+              fmt::format("{}: {} reads a placeholder, whose shape does not go with the others",
+                          described(site_of(walk)), op.name));
 }
 
 void Rank::note_shapes(const CarriedShapes& shapes, const Tensors& outputs) {
@@ -141,7 +142,9 @@ Flow Rank::refuse_other_shapes(const Node& node, const Tensors& saved) {
     if (shape_of(saved[i]) == value_of(packed.value).layout.shape) continue;
     return fail(
         "E-PLACEHOLDER", "builtins.RuntimeError",
-        fmt::format("{}: slot x{} was filled from a placeholder", node.op->name, packed.number));
+        fmt::format("{}: slot x{} of {}, input {}, was filled from a placeholder", node.op->name,
+                    packed.number, described(*frames_[slot.frame], *packed.wrapper, packed.call),
+                    packed.wrapper->inputs[packed.input].path));
   }
   return Flow::done;
 }

@@ -237,34 +237,6 @@ Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& 
   return Flow::done;
 }
 
-/// The program's own code raises.
-Flow Rank::raise_error(std::string_view type, std::string message) {
-  const Flow flow = fail("E-USER", type, std::move(message));
-  error_->is_raised = true;
-  return flow;
-}
-
-/// The caller goes on after what its own code raised, without the variables that this was to let
-/// go of.
-Flow Rank::run_caught(Walk& walk, std::size_t at, const CatchBegin& caught) {
-  const Flow flow = run(walk, at + 1, caught.end);
-  if (flow != Flow::failed || !error_->is_raised) return flow;
-  error_.reset();
-  release_all(walk, at + 1, caught.end);
-  return Flow::done;
-}
-
-/// What code that did not run to its end would have let go of.
-void Rank::release_all(Walk& walk, std::size_t begin, std::size_t end) const {
-  const std::vector<Statement>& statements = program_->forwards[walk.forward].statements;
-  for (std::size_t at = begin; at < end; ++at) {
-    const auto* gone = std::get_if<Release>(&statements[at]);
-    if (gone == nullptr) continue;
-    for (const ValueId value : gone->values)
-      walk.variables.erase(value);
-  }
-}
-
 std::size_t Rank::body_of(const Walk& walk, const WrapperBegin& wrapper) const {
   const std::vector<Statement>& statements = program_->forwards[walk.forward].statements;
   return std::get<WrapperEnd>(statements[wrapper.end]).begin + 1;
@@ -366,10 +338,10 @@ Flow Rank::unpack_input(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {
   const auto refuse = [&](std::string_view code, const std::string& what) {
     log_->unpack_error(name, shown_frame, asked, code, "builtins.RuntimeError");
     return fail(code, "builtins.RuntimeError",
-                fmt::format("slot {} of {}, input {}, read in {}: {}", slot_name(slot),
+                fmt::format("slot {} of {}, input {}: {}", slot_name(slot),
                             is_of_remat ? described(frame, *input.wrapper)
                                         : described(frame, *input.wrapper, input.call),
-                            input.wrapper->inputs[input.input].path, name_of(log_->phase()), what));
+                            input.wrapper->inputs[input.input].path, what));
   };
   if (!input.filled && is_of_remat && input.was_filled)
     return refuse("E-TWICE", "it was handed out already, and no replay has filled it since");

@@ -15,8 +15,8 @@ Flow Rank::run_dx(std::optional<std::int64_t> microbatch, std::optional<std::int
   log_->phase_border(true, true);
   Graph* graph = graph_of(microbatch);
   if (graph == nullptr) {
-    return finish_phase(
-        fail("E-GRAD-NONE", "builtins.RuntimeError", "dx before the micro-batch's forward"));
+    return finish_phase(fail("E-GRAD-NONE", "builtins.RuntimeError",
+                             now() + ": dx before the micro-batch's forward"));
   }
   const std::vector<ValueId>& inputs = program_->forwards[graph->forward].inputs;
   if (inputs.empty()) return finish_phase(Flow::done);  // a first stage: dw does it all
@@ -33,6 +33,8 @@ Flow Rank::run_dx(std::optional<std::int64_t> microbatch, std::optional<std::int
       if (task.runs[place]) graph->ran_in_dx.insert(task.nodes[place].index());
     if (flow == Flow::done && !has_dw_at_once(*graph)) flow = detach_root(*graph);
   }
+  graph->half_failed = false;
+  if (flow != Flow::done) graph->forget_halves();
   return finish_phase(flow);
 }
 
@@ -42,9 +44,9 @@ Flow Rank::detach_root(Graph& graph) {
   Variable* variable = graph.variables.find(root);
   if (value_of(variable->tensor.value).is_view) {
     return fail("E-USER", "builtins.RuntimeError",
-                fmt::format("the output '{}' of the stage is a view: views cannot be detached in "
-                            "place",
-                            value_of(root).name));
+                fmt::format("{}: the output '{}' of the stage is a view: views cannot be detached "
+                            "in place",
+                            now(), value_of(root).name));
   }
   graph.variables.clear();
   return Flow::done;
@@ -139,10 +141,15 @@ Flow Rank::run_dw(std::optional<std::int64_t> microbatch, std::optional<std::int
   begin_microbatch(microbatch, Phase::backward_weight);
   log_->phase_border(true, false);
   if (graph == nullptr) {
-    return finish_phase(
-        fail("E-GRAD-NONE", "builtins.RuntimeError", "dw before the micro-batch's forward"));
+    return finish_phase(fail("E-GRAD-NONE", "builtins.RuntimeError",
+                             now() + ": dw before the micro-batch's forward"));
   }
   if (has_dw_at_once(*graph)) return finish_phase(run_dw_at_once(*graph, group_key));
+  if (graph->half_failed) {
+    return finish_phase(fail("E-USER", "builtins.KeyError",
+                             now() + ": dw after a half that failed, which left it no groups of "
+                                     "parameters"));
+  }
   const std::vector<ParamGroup> groups = std::exchange(graph->groups, {});
   Flow flow = Flow::done;
   for (const ParamGroup& group : groups) {
@@ -163,6 +170,7 @@ Flow Rank::run_dw(std::optional<std::int64_t> microbatch, std::optional<std::int
   }
   graph->left_by_dx.clear();
   graph->held.clear();
+  if (flow != Flow::done) graph->forget_halves();
   return finish_phase(flow);
 }
 

@@ -30,12 +30,6 @@ Duration op_number_of_the_process() {
   return {n_ops++};
 }
 
-template <typename Map>
-typename Map::mapped_type& found_or_added(Map& map, std::string_view key) {
-  const auto found = map.find(key);
-  return found != map.end() ? found->second : map[std::string(key)];
-}
-
 }  // namespace
 
 Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
@@ -60,9 +54,7 @@ Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
       const bool is_asked = remat_rules_.handles_regions && walk.packs != Packs::plain;
       if (is_asked) flow = need(walk, needs->value);
     } else if (const auto* raise = std::get_if<Raise>(&statement)) {
-      const bool raises = raise->runs == Raise::Runs::always ||
-                          (raise->runs == Raise::Runs::replay) == walk.is_replay;
-      if (raises) flow = raise_error(raise->type, "raised by the region's own code");
+      flow = run_raise(walk, *raise);
     } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
       if (branch->in_replay != walk.is_replay) at = branch->end - 1;
     } else if (const auto* bind = std::get_if<Bind>(&statement)) {
@@ -114,8 +106,8 @@ Flow Rank::require_defined(Walk& walk, const std::vector<ValueId>& values) {
     // Of a recording: a skipped body made it, and handed it on past its outputs.
     const bool is_untold = walk.is_replay && options_.carries_shapes;
     return fail(is_untold ? "E-UNKNOWN" : "E-USER", "builtins.UnboundLocalError",
-                fmt::format("'{}' is read and has no value in this run of the region",
-                            value_of(value).name));
+                fmt::format("{}: '{}' is read and has no value in this run of the code",
+                            described(site_of(walk)), value_of(value).name));
   }
   return Flow::done;
 }
@@ -131,6 +123,8 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
   std::vector<Save> own_saves;
   const Taped tapes = taped(walk, op, own_saves);
   if (tapes.makes_node) saves.reserve(tapes.saves.size());
+  const Raise* in_pack = std::exchange(walk.in_pack, nullptr);
+  const Raise* const in_unpack = std::exchange(walk.in_unpack, nullptr);
   const auto pack_those = [&](bool after_op) {
     for (const Save& save : tapes.saves) {
       if (!tapes.makes_node || save.after_op != after_op) continue;
@@ -138,6 +132,10 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
       slot.factor = save.factor;
       if (save.excluded) slot.recorded = &*save.excluded;
       if (save.copy_of) copy(walk, *save.copy_of, save.value);
+      if (const Raise* raises = std::exchange(in_pack, nullptr)) {
+        const Flow raised = raise_as_told(*raises, site_of(walk), "raised by a pack hook");
+        if (raised != Flow::done) return raised;
+      }
       const Flow flow = pack(walk, tensor_of(walk, save.value, walk.owner), slot);
       if (flow != Flow::done) return flow;
       saves.push_back(std::move(slot));
@@ -148,7 +146,7 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
   Flow flow =
       walk.is_replay && options_.carries_shapes ? carry_shapes(walk, op, shapes) : Flow::done;
   if (flow == Flow::done) flow = pack_those(false);
-  if (flow == Flow::done && shapes.raises) flow = refuse_placeholder(op);
+  if (flow == Flow::done && shapes.raises) flow = refuse_placeholder(walk, op);
   if (flow == Flow::done && remat_rules_.handles_regions)
     flow = refuse_placeholder_inputs(walk, op);
   Tensors outputs;
@@ -175,7 +173,7 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
   }
   note_grad_of_outputs(walk, op, tapes.makes_node);
   if (flow == Flow::done && tapes.makes_node) {
-    make_node(walk, op, std::move(saves));
+    make_node(walk, op, std::move(saves), in_unpack);
   } else {
     for (SavedSlot& slot : saves)
       release(slot);
@@ -276,92 +274,6 @@ bool Rank::writes_a_part(const OpStatement& op) const {
   return op.writes && !covers(*program_, op.outputs.front());
 }
 
-std::string_view Rank::queue_of(const OpStatement& op) const {
-  return cache_rules_.has_queue_per_op ? std::string_view(op.name) : std::string_view();
-}
-
-/// A replay meets an op: is it served from the policy's cache?
-Flow Rank::serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& served) {
-  if (!walk.serves) return Flow::done;
-  CheckpointFrame& frame = *frames_[*walk.cache_of];
-  const auto found = frame.cache.find(queue_of(op));
-  std::size_t call = found_or_added(walk.op_calls, queue_of(op))++;
-  if (!cache_rules_.restarts_counters && found != frame.cache.end()) call += found->second.size();
-  CacheEntry* entry =
-      found == frame.cache.end() || call >= found->second.size() ? nullptr : &found->second[call];
-  CacheState state{.exists = entry != nullptr};
-  if (entry != nullptr) {
-    state.kept = entry->kept;
-    if (cache_rules_.asks_policy_again)
-      state.kept = state.kept && keeps(walk, op, call + found->second.size());
-    if (has(RankFault::units_of_forward)) state.kept = state.kept && keeps(walk, op, call);
-    state.consumed = entry->consumed;
-    for (std::size_t i = 0; i < entry->outputs.size(); ++i) {
-      const std::uint32_t storage = entry->outputs[i].hold.storage();
-      state.written_since |= ledger_.version(storage) != entry->versions[i];
-    }
-  }
-  // Only a failure is described: this runs once for every asked op of a replay.
-  const auto which = [&] { return fmt::format("call {} of {}", call, op.name); };
-  switch (protocol_->cached_op(state)) {
-    case CacheDecision::run:
-      return Flow::done;
-    case CacheDecision::no_entry:
-      return fail("E-CACHE-MISS", "builtins.RuntimeError",
-                  which() + " encountered during backward but not found in storage");
-    case CacheDecision::consumed:
-      return fail("E-TWICE", "builtins.RuntimeError",
-                  which() + ": trying to backward an extra time through a selective region");
-    case CacheDecision::written:
-      return fail("E-MUTATED", "builtins.RuntimeError",
-                  which() + ": its kept output has been written since");
-    case CacheDecision::serve:
-      break;
-  }
-  if (entry->outputs.size() != op.outputs.size()) {
-    return fail("E-USER", "builtins.ValueError",
-                fmt::format("{} is served {} tensors, where its code takes {}", which(),
-                            entry->outputs.size(), op.outputs.size()));
-  }
-  served = true;
-  entry->consumed = true;
-  Few<std::int64_t> ids;
-  for (Tensor& kept : entry->outputs) {
-    ids.push_back(kept.id);
-    outputs.push_back(kept.shared_as(walk.owner));
-  }
-  log_->sac_hit(frame.number, op.name, static_cast<std::int64_t>(call), span_of(ids));
-  entry->outputs.clear();
-  // The code goes on with the tensor that it has, whatever an op that should have written it gave.
-  if (op.writes) outputs[0] = tensor_of(walk, *op.writes, walk.owner);
-  // The op that was not run would have drawn: later draws are to be forward's.
-  if (op.kind->draws && protocol_->restores_generator_after_served()) {
-    rng_position_ = entry->rng_after;
-    log_->rng_set(rng_position_);
-  }
-  return Flow::done;
-}
-
-/// Forward ran an op under a selective policy: what does it keep?
-Flow Rank::remember(Walk& walk, const OpStatement& op, const Tensors& outputs) {
-  CheckpointFrame& frame = *frames_[*walk.cache_of];
-  std::vector<CacheEntry>& calls = found_or_added(frame.cache, queue_of(op));
-  const bool kept = keeps(walk, op, calls.size());
-  CacheEntry& entry = calls.emplace_back();
-  entry.kept = kept;
-  entry.rng_after = rng_position_;
-  Few<std::int64_t> ids;
-  for (const Tensor& output : outputs) {
-    ids.push_back(output.id);
-    if (!kept) continue;
-    entry.outputs.push_back(output.shared_as(OwnerClass::sac_cache));
-    entry.versions.push_back(ledger_.version(output.hold.storage()));
-  }
-  log_->sac_decide(frame.number, op.name, static_cast<std::int64_t>(calls.size()) - 1, kept,
-                   span_of(ids));
-  return note_asked(walk, op, kept);
-}
-
 Edge Rank::edge_to(Walk& walk, ValueId input) {
   if (!value_of(input).floating || !requires_grad(walk, input)) return {};
   const Variable* variable = find(walk, input);
@@ -370,7 +282,8 @@ Edge Rank::edge_to(Walk& walk, ValueId input) {
   return {variable->node.shared(), variable->output, std::nullopt};
 }
 
-void Rank::make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves) {
+void Rank::make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves,
+                     const Raise* in_unpack) {
   std::vector<Edge> edges;
   edges.reserve(op.inputs.size());
   bool leads_anywhere = !saves.empty();
@@ -382,6 +295,8 @@ void Rank::make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> s
   NodeRef ref = tape_.make(tape_.next_seq());
   Node& node = tape_[ref.index()];
   node.op = &op;
+  node.in_unpack = in_unpack;
+  node.site = site_of(walk);
   node.n_outputs = static_cast<std::uint32_t>(op.outputs.size());
   node.saves = std::move(saves);
   node.edges = std::move(edges);

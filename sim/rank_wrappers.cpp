@@ -34,11 +34,6 @@ Flow Rank::run_wrapper(Walk& walk, std::size_t at, const WrapperBegin& wrapper) 
   return run_excluded(walk, at, wrapper);
 }
 
-std::string Rank::described(const CheckpointFrame& frame, const WrapperBegin& wrapper,
-                            std::int64_t call) const {
-  return fmt::format("wrapper {}#{} in {}", wrapper.name, call, described(frame));
-}
-
 ShownCall Rank::shown_call(const CheckpointFrame& frame, const WrapperBegin& wrapper,
                            std::int64_t call) const {
   return {.frame = frame.number, .wrapper = wrapper.name, .call = call};
@@ -201,10 +196,11 @@ Flow Rank::leave_excluded(Walk& walk, WrapperCall& call) {
 }
 
 /// An identity on the output, which has the slot to ask for.
-NodeRef Rank::make_boundary_node(Walk& walk, ValueId output, SavedSlot slot) {
+NodeRef Rank::make_boundary_node(Walk& walk, ValueId output, SavedSlot slot, const CallSite& site) {
   NodeRef ref = tape_.make(tape_.next_seq());
   Node& node = tape_[ref.index()];
   node.is_boundary = true;
+  node.site = site;
   node.n_outputs = 1;
   node.edges.push_back(edge_to(walk, output));
   node.saves.push_back(std::move(slot));
@@ -230,7 +226,10 @@ Flow Rank::put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry) {
     SavedSlot slot;
     if (recorded != nullptr && recorded->slot) slot.recorded = &*recorded->slot;
     const Flow flow = pack(walk, trigger(), slot);
-    NodeRef ref = make_boundary_node(walk, output, std::move(slot));
+    CallSite site = site_of(frame);
+    site.wrapper = wrapper.name;
+    site.call = call.number;
+    NodeRef ref = make_boundary_node(walk, output, std::move(slot), site);
     const ValueId shown_as = recorded != nullptr ? after : before.value;
     Tensor passed{before.hold.shared_as(walk.owner), shown_as, next_tensor_++};
     log_->boundary_view(before.id, shown(passed));
@@ -282,10 +281,9 @@ Flow Rank::refuse_unkept(Walk& walk, std::string_view reader, ValueId value) {
   log_->placeholder_read(shown_call(frame, *unkept->wrapper, unkept->call),
                          static_cast<std::int64_t>(unkept->leaf), shown(tensor));
   return fail("E-PLACEHOLDER", "builtins.RuntimeError",
-              fmt::format("{} in {} reads the placeholder of {} output {}; set save_output or mark "
+              fmt::format("{} reads the placeholder of {} output {}; set save_output or mark "
                           "the consumer",
-                          reader, walk.is_replay ? "replay" : "forward",
-                          described(frame, *unkept->wrapper, unkept->call), unkept->leaf));
+                          reader, described(frame, *unkept->wrapper, unkept->call), unkept->leaf));
 }
 
 Flow Rank::refuse_unkept_inputs(Walk& walk, const OpStatement& op) {

@@ -61,7 +61,11 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
     scenario.rank.dw_counts_once = options.compat == Compat::strict;
   }
   read_units(place, scenario);
-  if (const auto passes = place.find("boundaries")) options.boundaries = boundaries_of(*passes);
+  if (const auto passes = place.find("boundaries")) {
+    options.boundaries = boundaries_of(*passes);
+    if (!takes_boundaries(scenario.protocol))
+      passes->fail("'" + scenario.protocol + "' has no boundaries; expected no such option");
+  }
   if (const auto tasks = place.find("dw_tasks")) {
     const std::string name = tasks->text();
     if (name != "one" && name != "per_group")
@@ -77,9 +81,10 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
   }
 }
 
-/// "F0.1", "DX0.1", "UPDATE".
+/// "F0.1", "DX0.1", "UPDATE", "ZERO_GRAD".
 Action parsed_action(const JsonPlace& place, const std::string& text, std::int64_t microbatches) {
   if (text == "UPDATE") return {ActionKind::update, 0};
+  if (text == "ZERO_GRAD") return {ActionKind::zero_grad, 0};
   const std::pair<std::string_view, ActionKind> kinds[] = {
       {"DX", ActionKind::dx}, {"DW", ActionKind::dw},      {"F", ActionKind::forward},
       {"I", ActionKind::dx},  {"B", ActionKind::backward}, {"W", ActionKind::dw}};
@@ -97,14 +102,19 @@ Action parsed_action(const JsonPlace& place, const std::string& text, std::int64
   }
   place.fail("'" + text +
              "' is no action; expected F, B, DX or DW with stage 0 and a micro-batch " + "below " +
-             std::to_string(microbatches) + " (F0.1), or UPDATE");
+             std::to_string(microbatches) + " (F0.1), UPDATE or ZERO_GRAD");
 }
 
 struct ListedAction {
   Action action;
   std::optional<std::int64_t> group = std::nullopt;
   std::vector<ValueId> wrt = {};
+  bool catches = false;
 };
+
+bool is_of_a_microbatch(ActionKind kind) {
+  return kind != ActionKind::update && kind != ActionKind::zero_grad;
+}
 
 /// An input or parameter by its name.
 ValueId leaf_named(const JsonPlace& place, const Program& program) {
@@ -121,7 +131,7 @@ ValueId leaf_named(const JsonPlace& place, const Program& program) {
 ListedAction read_action(const JsonPlace& place, std::int64_t microbatches,
                          const Program& program) {
   if (!place.is_object()) return {parsed_action(place, place.text(), microbatches), std::nullopt};
-  place.allow_only({"action", "retain", "group", "wrt"});
+  place.allow_only({"action", "retain", "group", "wrt", "catch"});
   ListedAction listed{parsed_action(place.at("action"), place.at("action").text(), microbatches),
                       std::nullopt};
   if (const auto retain = place.find("retain")) listed.action.retain = retain->boolean();
@@ -132,6 +142,11 @@ ListedAction read_action(const JsonPlace& place, std::int64_t microbatches,
     if (listed.action.kind != ActionKind::backward)
       wrt->fail("only a B asks for some gradients; expected no 'wrt' here");
   }
+  if (const auto flag = place.find("catch")) {
+    listed.catches = flag->boolean();
+    if (!is_of_a_microbatch(listed.action.kind))
+      flag->fail("this action raises nothing; expected no 'catch' here");
+  }
   return listed;
 }
 
@@ -139,7 +154,8 @@ PhaseStep phase_of(const ListedAction& listed) {
   PhaseStep step{.microbatch = listed.action.microbatch,
                  .retain = listed.action.retain,
                  .group = listed.group,
-                 .wrt = listed.wrt};
+                 .wrt = listed.wrt,
+                 .catches = listed.catches};
   switch (listed.action.kind) {
     case ActionKind::forward:
       step.kind = PhaseStep::Kind::forward;
@@ -157,6 +173,10 @@ PhaseStep phase_of(const ListedAction& listed) {
       step.kind = PhaseStep::Kind::update;
       step.microbatch.reset();
       break;
+    case ActionKind::zero_grad:
+      step.kind = PhaseStep::Kind::zero_grad;
+      step.microbatch.reset();
+      break;
   }
   return step;
 }
@@ -172,7 +192,7 @@ std::vector<ListedAction> read_list(const JsonPlace& list, std::int64_t microbat
     if (action.kind == ActionKind::forward) has_run.insert(action.microbatch);
     if (action.kind == ActionKind::dx) has_dx.insert(action.microbatch);
     const bool needs_forward =
-        action.kind != ActionKind::forward && action.kind != ActionKind::update;
+        action.kind != ActionKind::forward && is_of_a_microbatch(action.kind);
     if (needs_forward && has_run.count(action.microbatch) == 0) {
       item.fail(name_of(action) + " comes before the forward of its micro-batch; expected F0." +
                 std::to_string(action.microbatch) + " earlier in the step");

@@ -58,7 +58,7 @@ Json statement_schemas() {
                         {"out", names},
                         {"attrs", {{"type", "object"}}},
                         {"keep", flag()},
-                        {"dtype", text()},
+                        {"dtype", reference("dtype")},
                         {"shape", shape},
                         {"shapes", list_of(shape)},
                         {"stride", shape},
@@ -93,7 +93,7 @@ Json statement_schemas() {
        object({{"view", reference("kind")},
                {"in", names},
                {"out", names},
-               {"dtype", text()},
+               {"dtype", reference("dtype")},
                {"shape", shape},
                {"stride", shape},
                {"offset", integer(0)}},
@@ -121,12 +121,16 @@ Json statement_schemas() {
        object({{"branch", one_of({"forward", "replay"})}, {"body", body}}, {"branch", "body"}),
        object({{"no_grad", body}}, {"no_grad"}), object({{"catch", body}}, {"catch"}),
        object({{"side_effect", text()}}, {"side_effect"}), object({{"update", text()}}, {"update"}),
-       object({{"raise", text()}, {"in", one_of({"forward", "replay", "always"})}}, {"raise"})});
+       object({{"raise", text()},
+               {"in", one_of({"forward", "replay", "always", "pack", "unpack"})},
+               {"times", integer(1)}},
+              {"raise"})});
 }
 
 Json program_schema() {
   const Json leaf = object(
-      {{"dtype", text()}, {"shape", list_of(integer(0))}, {"requires_grad", flag()}}, {"shape"});
+      {{"dtype", reference("dtype")}, {"shape", list_of(integer(0))}, {"requires_grad", flag()}},
+      {"shape"});
   return object(
       {{"loss", text()},
        {"inputs", map_of(leaf)},
@@ -141,11 +145,13 @@ Json program_schema() {
 }
 
 Json schedule_schema() {
-  const Json name = {{"type", "string"}, {"pattern", "^(UPDATE|(F|B|DX|DW|I|W)0\\.[0-9]+)$"}};
+  const Json name = {{"type", "string"},
+                     {"pattern", "^(UPDATE|ZERO_GRAD|(F|B|DX|DW|I|W)0\\.[0-9]+)$"}};
   const Json action = {{"anyOf", Json::array({name, object({{"action", name},
                                                             {"retain", flag()},
                                                             {"group", integer(0)},
-                                                            {"wrt", list_of(text())}},
+                                                            {"wrt", list_of(text())},
+                                                            {"catch", flag()}},
                                                            {"action"})})}};
   return object(
       {{"microbatches", integer(1)},
@@ -201,6 +207,7 @@ std::string scenario_schema() {
               {"title", "rematsim scenario"},
               {"$defs",
                {{"kind", one_of(kind_names())},
+                {"dtype", one_of(known_dtypes())},
                 {"argument",
                  {{"anyOf", Json::array({text(), list_of(reference("argument")),
                                          map_of(reference("argument"))})}}},

@@ -25,6 +25,8 @@ ActionKind action_kind(PhaseStep::Kind kind) {
       return ActionKind::dx;
     case PhaseStep::Kind::dw:
       return ActionKind::dw;
+    case PhaseStep::Kind::zero_grad:
+      return ActionKind::zero_grad;
     case PhaseStep::Kind::update:
     case PhaseStep::Kind::step_begin:
     case PhaseStep::Kind::step_end:
@@ -39,12 +41,13 @@ ActionKind action_kind(PhaseStep::Kind kind) {
 
 Json written_action(const PhaseStep& step, const Program& program) {
   const std::string name = action_name(step);
-  if (!step.retain && !step.group && step.wrt.empty()) return name;
+  if (!step.retain && !step.group && step.wrt.empty() && !step.catches) return name;
   Json json = {{"action", name}};
   if (step.retain) json["retain"] = true;
   if (step.group) json["group"] = *step.group;
   for (const ValueId leaf : step.wrt)
     json["wrt"].push_back(program.values[leaf].name);
+  if (step.catches) json["catch"] = true;
   return json;
 }
 
@@ -85,8 +88,11 @@ std::string protocol_json(const Scenario& scenario) {
   std::string json;
   append_flag(json, "allow_cache_entry_mutation", options.allow_cache_entry_mutation, false);
   append_flag(json, "ambient_hooks", options.ambient_hooks, false);
-  if (options.boundaries == BoundaryPasses::forward) json += ",\"boundaries\":\"forward\"";
-  if (options.boundaries == BoundaryPasses::none) json += ",\"boundaries\":\"none\"";
+  const bool has_boundaries = takes_boundaries(scenario.protocol);
+  if (has_boundaries && options.boundaries == BoundaryPasses::forward)
+    json += ",\"boundaries\":\"forward\"";
+  if (has_boundaries && options.boundaries == BoundaryPasses::none)
+    json += ",\"boundaries\":\"none\"";
   if (options.compat == Compat::torch) json += ",\"compat\":\"torch\"";
   if (options.compat == Compat::public_code) json += ",\"compat\":\"public\"";
   append_flag(json, "determinism_check", options.determinism_check, true);

@@ -52,6 +52,7 @@ class Loop : private EventHandler {
     SimulationResult& result = result_;
     result.was_cut_short = outcome == RunOutcome::events_max_reached;
     result.error = rank_.error();
+    result.caught = std::move(caught_);
     if (result.error) result.error_seq = result.error->seq;
     result.end = log_.now();
     result.at_peak = rank_.ledger().at_peak();
@@ -65,9 +66,10 @@ class Loop : private EventHandler {
   std::optional<SimulatedError> repeat(std::int64_t times, const AfterPhase& after_phase) {
     after_phase_ = &after_phase;
     rank_.set_up();
-    for (std::int64_t n = 0; n < times && !rank_.error(); ++n) {
-      run_order();
-      rank_.forget_contributions();
+    for (std::int64_t n = 0; n < times; ++n) {
+      if (run_order() == RunOutcome::events_max_reached || rank_.error()) break;
+      rank_.forget_contributions(0);
+      caught_.clear();
       result_ = {};
     }
     return rank_.error();
@@ -81,18 +83,30 @@ class Loop : private EventHandler {
     ByOrder chooser;
     Engine engine(*this, chooser);
     if (!simulation_->order->empty()) engine.schedule(log_.now(), rank_number, main_stream, 0);
-    return engine.run(simulation_->events_max);
+    return engine.run(simulation_->events_max - n_phases_);
   }
 
   void handle(Engine& engine, const Event& event) override {
     const PhaseOrder& order = *simulation_->order;
     const auto at = static_cast<std::size_t>(event.payload);
+    ++n_phases_;
+    rank_.set_catches(order[at].catches);
     const Flow flow = run(order[at], result_);
     REMAT_INVARIANT(flow != Flow::stopped);
-    if (flow != Flow::done) return;  // an error: nothing comes after it
+    if (flow != Flow::done && !order[at].catches) return;  // an error: nothing comes after it
+    if (flow != Flow::done) catch_error(at);
     if (is_last_use_[at]) rank_.drop_graph(order[at].microbatch);
     if (after_phase_ != nullptr) (*after_phase_)(rank_, order[at]);
     if (at + 1 < order.size()) engine.schedule(log_.now(), rank_number, main_stream, at + 1);
+  }
+
+  /// The loop takes note of the error and goes on. What a forward had made is nobody's then: its
+  /// caller has no loss to hold on to.
+  void catch_error(std::size_t at) {
+    const PhaseStep& step = (*simulation_->order)[at];
+    caught_.push_back({at, *rank_.error()});
+    rank_.forget_error();
+    if (step.kind == PhaseStep::Kind::forward) rank_.drop_graph(step.microbatch);
   }
 
   void footprint(const Event& event, Footprint& footprint) const override {
@@ -111,6 +125,7 @@ class Loop : private EventHandler {
         return Flow::done;
       case PhaseStep::Kind::forward: {
         const Flow flow = rank_.run_forward(step.forward, step.microbatch);
+        if (flow != Flow::done && step.catches) return flow;  // nothing of it will stay
         result.resident = rank_.ledger().live();
         result.resident_bytes = result.resident.total;
         result.resident_by_forward.push_back(result.resident_bytes);
@@ -124,6 +139,11 @@ class Loop : private EventHandler {
         return rank_.run_dw(step.microbatch, step.group);
       case PhaseStep::Kind::update:
         rank_.run_update(step.writes);
+        return Flow::done;
+      case PhaseStep::Kind::zero_grad:
+        rank_.zero_gradients();
+        rank_.forget_contributions(
+            result.contributions_by_step.empty() ? 0 : result.contributions_by_step.back());
         return Flow::done;
       case PhaseStep::Kind::session_open:
         rank_.open_session(step.session, step.retain);
@@ -145,6 +165,8 @@ class Loop : private EventHandler {
   EventLog log_;
   Rank rank_;
   SimulationResult result_;
+  std::vector<CaughtError> caught_;
+  std::uint64_t n_phases_ = 0;
   std::int64_t step_ = 0;
   const AfterPhase* after_phase_ = nullptr;
 };
@@ -212,31 +234,47 @@ bool is_of_sessions(PhaseStep::Kind kind) {
          kind == PhaseStep::Kind::session_clear || kind == PhaseStep::Kind::prefire;
 }
 
-}  // namespace
-
-/// The same without halves: gradients must be those of one whole backward.
-PhaseOrder with_whole_backwards(const PhaseOrder& order) {
-  PhaseOrder whole;
-  for (PhaseStep step : order) {
-    if (step.kind == PhaseStep::Kind::dx || is_of_sessions(step.kind)) continue;
+/// What the run that checkpoints nothing does of the order: whole backwards, whose gradients are to
+/// be those of two halves; and none that the loop caught an error of. A forward may raise there
+/// too, and draws its random numbers before it does.
+PhaseOrder plain_order(const PhaseOrder& order, const std::vector<CaughtError>& caught) {
+  std::vector<bool> failed(order.size(), false);
+  for (const CaughtError& error : caught)
+    failed[error.phase] = order[error.phase].kind != PhaseStep::Kind::forward;
+  PhaseOrder plain;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    PhaseStep step = order[at];
+    if (failed[at] || step.kind == PhaseStep::Kind::dx || is_of_sessions(step.kind)) continue;
     if (step.kind == PhaseStep::Kind::dw) step.kind = PhaseStep::Kind::backward;
-    whole.push_back(step);
+    plain.push_back(std::move(step));
   }
-  return whole;
+  return plain;
 }
 
-/// The run that checkpoints nothing, in whole backwards.
-SimulationResult reference_of(const Simulation& simulation) {
+/// What the loop will catch: told by a run without a trace, where it catches anything.
+std::vector<CaughtError> caught_by(const Simulation& simulation, const Protocol& protocol) {
+  const PhaseOrder& order = *simulation.order;
+  const auto catches = [](const PhaseStep& step) { return step.catches; };
+  if (std::none_of(order.begin(), order.end(), catches)) return {};
+  return Loop(simulation, protocol, nullptr).run().caught;
+}
+
+/// The run that checkpoints nothing, of what the loop got done.
+SimulationResult reference_of(const Simulation& simulation,
+                              const std::vector<CaughtError>& caught) {
   // The reference is sound, whatever fault is planted in what is held against it.
   ProtocolOptions sound = simulation.options;
   sound.fault = ProtocolFault::none;
   const auto plain = make_protocol("none", sound);
-  const PhaseOrder whole = with_whole_backwards(*simulation.order);
+  const PhaseOrder order = plain_order(*simulation.order, caught);
   Simulation plain_run = simulation;
-  plain_run.order = &whole;
+  plain_run.order = &order;
   plain_run.rank.fault = RankFault::none;
+  plain_run.rank.raises_in_unpack = false;
   return Loop(plain_run, *plain, nullptr).run();
 }
+
+}  // namespace
 
 SimulationResult simulate(const Simulation& simulation, Trace& trace) {
   const auto protocol = make_protocol(simulation.protocol, simulation.options);
@@ -245,7 +283,7 @@ SimulationResult simulate(const Simulation& simulation, Trace& trace) {
 }
 
 SimulationResult simulate(const Simulation& simulation, const Protocol& protocol, Trace& trace) {
-  const SimulationResult reference = reference_of(simulation);
+  const SimulationResult reference = reference_of(simulation, caught_by(simulation, protocol));
   std::optional<GradientsByLeaf> gradients;
   if (!reference.error) gradients = of_every_step(*simulation.program, reference);
   Loop loop(simulation, protocol, &trace);

@@ -30,15 +30,22 @@ struct Simulation {
   std::uint64_t events_max = UINT64_MAX;
 };
 
+/// What a phase raised and the training loop caught.
+struct CaughtError {
+  std::size_t phase = 0;  // its place in the order
+  SimulatedError error;
+};
+
 struct SimulationResult {
-  std::optional<SimulatedError> error;
+  std::optional<SimulatedError> error;  // that nobody caught: the run ends there
   std::int64_t error_seq = 0;
+  std::vector<CaughtError> caught;
   bool was_cut_short = false;  // by events_max
   Instant end;
   BytesByClass at_peak;
-  /// Alive at the end of the last forward phase.
+  /// Alive at the end of the last forward phase that was not caught raising.
   std::int64_t resident_bytes = 0;
-  BytesByClass resident;                          // the same, by owner
+  BytesByClass resident;                          // the same, by owner class
   std::vector<std::int64_t> resident_by_forward;  // at the end of each forward phase
   std::int64_t replay_peak_bytes = 0;
   /// The most that replays brought to excluded regions' slots and that lay there at one time.
@@ -57,11 +64,12 @@ SimulationResult simulate(const Simulation& simulation, Trace& trace);
 /// registry does not list.
 SimulationResult simulate(const Simulation& simulation, const Protocol& protocol, Trace& trace);
 
+/// Looks at the rank, once a phase is over.
 using AfterPhase = std::function<void(const Rank& rank, const PhaseStep& phase)>;
 
 /// Runs the order so many times over, one after the other, and keeps nothing of what is over: no
-/// trace, no gradients. After each phase the caller may look at the rank. Returns what it was
-/// stopped by.
+/// trace, no gradients. After each phase the caller may look at the rank. All runs together have
+/// the simulation's `events_max` phases and no more. Returns the error that it was stopped by.
 std::optional<SimulatedError> run_over_and_over(const Simulation& simulation, std::int64_t times,
                                                 const AfterPhase& after_phase);
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/program.hpp"
+#include "sim/call_site.hpp"
 #include "sim/event_log.hpp"
 #include "sim/ledger.hpp"
 
@@ -77,7 +78,8 @@ struct ReentrantCall {
 };
 
 struct Node {
-  const OpStatement* op = nullptr;  // none for a reentrant call and for what captures a gradient
+  const OpStatement* op = nullptr;   // none for a reentrant call and for what captures a gradient
+  const Raise* in_unpack = nullptr;  // what a hook raises when its saves are asked for
   std::unique_ptr<ReentrantCall> reentrant;
   bool is_boundary = false;  // a recompute boundary: identity, and a save that drives the replay
   std::uint64_t seq = 0;     // order of creation
@@ -85,6 +87,7 @@ struct Node {
   std::vector<SavedSlot> saves;
   std::uint32_t n_outputs = 0;
   bool released = false;  // its saves are gone
+  CallSite site;          // where it was made
   std::uint32_t n_refs = 0;
 };
 
@@ -114,6 +117,7 @@ class Tape {
         visit(slot);
     }
   }
+  /// Nodes that are alive, and places for nodes: as many as ever lived at one time.
   std::size_t n_alive() const { return n_places() - free_.size(); }
   std::size_t n_places() const { return nodes_.size(); }
   Node& operator[](std::uint32_t node) { return nodes_[node]; }

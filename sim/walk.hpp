@@ -7,8 +7,10 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "model/program.hpp"
+#include "model/shapes.hpp"
 #include "schedules/save_units.hpp"
 #include "sim/environment.hpp"
 #include "sim/ledger.hpp"
@@ -41,6 +43,9 @@ struct Walk {
   UnitState units;           // of the checkpointed region that is run
   bool is_compiled = false;  // what runs is compiled into one
   OwnerClass owner = OwnerClass::forward_tmp;
+  // What hooks raise that the next op's saves go through, when they are packed and unpacked.
+  const Raise* in_pack = nullptr;
+  const Raise* in_unpack = nullptr;
   std::set<std::uint32_t> flipped;  // values that require grad where the program says no, or not
 };
 
@@ -48,6 +53,22 @@ struct Walk {
 struct Taped {
   bool makes_node = false;
   std::span<const Save> saves;
+};
+
+/// What a replay is, for the trace and the generator.
+struct ReplayBracket {
+  std::size_t forward = 0;
+  std::size_t begin = 0;  // the region's statement
+  std::optional<std::int64_t> invocation;
+  std::optional<std::int64_t> frame;  // its number; none: a reentrant region
+  ReplayKey key;
+  std::int64_t rng_position = 0;  // where forward's draws began
+};
+
+/// What an op makes of inputs whose shapes are not forward's: nothing special where they are.
+struct CarriedShapes {
+  bool raises = false;  // once what it saves before it runs is packed
+  std::vector<Shape> made;
 };
 
 }  // namespace remat

@@ -107,7 +107,9 @@ constexpr FieldRow error_fields[] = {{F::slot, T::name},        {F::code, T::nam
                                      {F::label, T::text},       {F::type, T::name},
                                      {F::first_line, T::text},  {F::first_lines, T::json},
                                      {F::cause_chain, T::json}, {F::raised_after_seq, T::count},
-                                     {F::where, T::json}};
+                                     {F::where, T::json},       {F::caught, T::boolean}};
+// What a request or an experiment ends in, nobody catches.
+constexpr auto uncaught_fields = std::span(error_fields).first(std::size(error_fields) - 1);
 constexpr FieldRow warning_fields[] = {
     {F::code, T::name}, {F::owner, T::name}, {F::op, T::name}, {F::message, T::text}};
 constexpr FieldRow holder_free_fields[] = {{F::slot, T::name}};
@@ -208,9 +210,9 @@ constexpr KindRow rows[] = {
      determinism_fields},
     {Kind::unpack_begin, "unpack_begin", "backward asks for a slot", unpack_begin_fields},
     {Kind::unpack, "unpack", "backward gets what the slot holds", unpack_fields},
-    {Kind::unpack_error, "unpack_error", "the request for a slot was refused", error_fields},
+    {Kind::unpack_error, "unpack_error", "the request for a slot was refused", uncaught_fields},
     {Kind::error, "error", "something was raised", error_fields},
-    {Kind::no_error, "no_error", "it ran without raising", error_fields},
+    {Kind::no_error, "no_error", "it ran without raising", uncaught_fields},
     {Kind::warning, "warning", "a diagnostic", warning_fields},
     {Kind::holder_free, "holder_free", "the slot's owner is gone", holder_free_fields},
     {Kind::sac_decide, "sac_decide",
@@ -272,6 +274,7 @@ constexpr KindRow rows[] = {
     {Kind::disown, "disown", "an owner leaves a storage", own_fields},
     {Kind::update, "update", "the optimizer updates a parameter", update_fields},
     {Kind::mark, "mark", "a marker of a save unit is passed", mark_fields},
+    {Kind::zero_grad, "zero_grad", "every gradient is let go of, as if none had come", {}},
 };
 static_assert(std::size(rows) == kind_count - 1, "one row a kind");
 

@@ -86,9 +86,10 @@ enum class Kind : std::uint8_t {
   own,
   disown,
   update,
-  mark
+  mark,
+  zero_grad
 };
-inline constexpr std::size_t kind_count = static_cast<std::size_t>(Kind::mark) + 1;
+inline constexpr std::size_t kind_count = static_cast<std::size_t>(Kind::zero_grad) + 1;
 
 /// The fields of events and of tensors. The name on disk is the enumerator's, without a trailing
 /// underscore.
@@ -248,9 +249,10 @@ enum class Field : std::uint8_t {
   device,
   frames,
   owners,
-  diagnosis
+  diagnosis,
+  caught
 };
-inline constexpr std::size_t field_count = static_cast<std::size_t>(Field::diagnosis) + 1;
+inline constexpr std::size_t field_count = static_cast<std::size_t>(Field::caught) + 1;
 
 enum class Phase : std::uint8_t {
   none,  // not recorded

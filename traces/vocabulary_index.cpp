@@ -166,7 +166,8 @@ constexpr std::array<std::string_view, field_count> field_names = {"seq",
                                                                    "device",
                                                                    "frames",
                                                                    "owners",
-                                                                   "diagnosis"};
+                                                                   "diagnosis",
+                                                                   "caught"};
 static_assert(!field_names.back().empty(), "one name a field");
 
 constexpr std::array<std::string_view, phase_count> phase_names = {

@@ -118,7 +118,8 @@ class Facts {
   /// Event at which the rank's step began: its step_begin, or the end of the step before where none
   /// is recorded. What was born before it does not belong to the step.
   std::int64_t step_begin_seq(std::optional<std::int64_t> rank) const;
-  /// Event of the first error since the step began; nothing is due at the end of such a step (L4).
+  /// Event of the first error since the step began that nobody caught; nothing is due at the end of
+  /// such a step (L4).
   std::optional<std::int64_t> stopped_at() const { return stopped_at_; }
   /// Has a replay raised since that event?
   bool replay_raised_since(std::int64_t seq) const { return last_raised_ && *last_raised_ > seq; }
@@ -181,6 +182,7 @@ class Facts {
   bool ends_the_step_ = false;
   std::map<std::int64_t, std::int64_t> rank_began_seq_;
   std::optional<std::int64_t> stopped_at_;
+  std::optional<std::int64_t> stopped_before_phase_;  // the same, as the phase found it
   std::optional<std::int64_t> last_raised_;
   std::set<std::int64_t> retains_;  // sessions, by their bits
 };

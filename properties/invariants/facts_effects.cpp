@@ -196,16 +196,27 @@ void Facts::end_scope_event(const EventView& event) {
         scopes_.free_frame(*frame_);
       }
       break;
+    case Kind::phase_begin:
+      stopped_before_phase_ = stopped_at_;
+      break;
     case Kind::error:
     case Kind::unpack_error:
-      if (!stopped_at_) stopped_at_ = event.seq();
+      if (event.is_true(Field::caught)) {
+        stopped_at_ = stopped_before_phase_;
+        slots_.withdraw_requests();
+      } else if (!stopped_at_) {
+        stopped_at_ = event.seq();
+      }
       break;
     case Kind::step_begin:
     case Kind::step_end: {
       const auto rank = event.integer(Field::rank);
       (rank ? rank_began_seq_[*rank] : all_ranks_began_seq_) = event.seq();
       // A rank's own begin or end says nothing of another that has stopped.
-      if (ends_the_step_ || (event.kind() == Kind::step_begin && !rank)) stopped_at_.reset();
+      if (ends_the_step_ || (event.kind() == Kind::step_begin && !rank)) {
+        stopped_at_.reset();
+        stopped_before_phase_.reset();
+      }
       break;
     }
     default:

@@ -39,6 +39,9 @@ class GradientsEqualPlain : public Invariant {
       case Kind::grad:
         observe_gradient(event);
         break;
+      case Kind::zero_grad:
+        forget(event.integer(Field::rank));
+        break;
       case Kind::repack:
       case Kind::slot_fill:
         observe_fill(event, facts, report);
@@ -73,7 +76,8 @@ class GradientsEqualPlain : public Invariant {
   void observe_gradient(const EventView& event) {
     if (!event.has(Field::param)) return;
     const std::string_view value = event.text(Field::value);
-    Contributions& of_param = gradients_[std::string(event.text(Field::param))];
+    Contributions& of_param =
+        gradients_[std::string(event.text(Field::param))][event.integer(Field::rank)];
     if (value.empty()) {
       ++of_param.n_without_value;
     } else {
@@ -83,6 +87,25 @@ class GradientsEqualPlain : public Invariant {
                                           : nlohmann::json::parse(value).dump());
     }
     of_param.events.push_back(event.seq());
+  }
+
+  /// The rank (none: every rank) lets go of its gradients.
+  void forget(std::optional<std::int64_t> rank) {
+    for (auto& [param, of_param] : gradients_)
+      rank ? static_cast<void>(of_param.erase(rank)) : of_param.clear();
+  }
+
+  /// What the ranks have contributed, taken together.
+  static Contributions together(const std::map<std::optional<std::int64_t>, Contributions>& all) {
+    Contributions sum;
+    for (const auto& [rank, of_rank] : all) {
+      sum.values.insert(sum.values.end(), of_rank.values.begin(), of_rank.values.end());
+      sum.n_without_value += of_rank.n_without_value;
+      sum.events.insert(sum.events.end(), of_rank.events.begin(), of_rank.events.end());
+    }
+    std::sort(sum.values.begin(), sum.values.end());
+    std::sort(sum.events.begin(), sum.events.end());
+    return sum;
   }
 
   /// Both sorted. A contribution whose value was not recorded may be any of those wanted.
@@ -100,10 +123,10 @@ class GradientsEqualPlain : public Invariant {
     if (facts.stopped_at()) return;
     for (const auto& [param, expected] : expected_) {
       const auto found = gradients.find(param);
-      const Contributions got = found == gradients.end() ? Contributions{} : found->second;
-      std::vector<std::string> values = got.values;
+      const Contributions got =
+          found == gradients.end() ? Contributions{} : together(found->second);
+      const std::vector<std::string>& values = got.values;
       std::vector<std::string> wanted = expected;
-      std::sort(values.begin(), values.end());
       std::sort(wanted.begin(), wanted.end());
       if (agree(values, got.n_without_value, wanted)) continue;
       std::vector<std::int64_t> proof = got.events;
@@ -159,8 +182,9 @@ class GradientsEqualPlain : public Invariant {
   }
 
   std::map<std::string, std::vector<std::string>> expected_;
-  std::map<std::string, Contributions> gradients_;  // of the step that runs
-  ToldHandles told_;                                // whose fill was told
+  // Of the step that runs, by parameter and rank.
+  std::map<std::string, std::map<std::optional<std::int64_t>, Contributions>> gradients_;
+  ToldHandles told_;  // whose fill was told
   bool any_value_ = false;
   bool any_end_ = false;
 };

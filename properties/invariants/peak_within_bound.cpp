@@ -38,8 +38,15 @@ class PeakWithinBound : public Invariant {
       case Kind::op:
         observe_births(event, facts, report);
         break;
+      case Kind::phase_begin:
+        has_raised_ = false;
+        break;
+      case Kind::error:
+        has_raised_ = true;
+        break;
       case Kind::phase_end:
-        if (event.phase() == Phase::forward && facts.header().storages_have_lifetimes) {
+        if (event.phase() == Phase::forward && !std::exchange(has_raised_, false) &&
+            facts.header().storages_have_lifetimes) {
           after_forward_ = {
               event.seq(), facts.storages().live_bytes(), event.integer(Field::microbatch), {}};
           if (resident_max_ && after_forward_->bytes > *resident_max_)
@@ -126,6 +133,7 @@ class PeakWithinBound : public Invariant {
   std::optional<std::int64_t> peak_max_;
   std::optional<std::int64_t> resident_max_;
   std::optional<AfterForward> after_forward_;
+  bool has_raised_ = false;  // the phase that runs
   bool peak_told_ = false;
   bool any_forward_ = false;
 };

@@ -77,7 +77,7 @@ constexpr InvariantRow rows[] = {
      "Every gradient, and which are missing, equals the run without checkpointing; refilled "
      "values equal packed ones.",
      "Caught: a parameter gets a contribution twice, or none, while the loss is finite.",
-     gradients_equal_plain, kinds({header, grad, repack, slot_fill, unpack, step_end})},
+     gradients_equal_plain, kinds({header, grad, zero_grad, repack, slot_fill, unpack, step_end})},
     {"op_counts",
      "Every op and side effect runs as often as the policy says; an effect of forward does not "
      "run in a replay.",
@@ -108,7 +108,7 @@ constexpr InvariantRow rows[] = {
     {"peak_within_bound",
      "Live bytes stay within the stated bound, at every moment and after forward.",
      "Caught: an alias that offloading skips keeps the whole base alive.", peak_within_bound,
-     kinds({header, storage_alloc, op, phase_end, step_end})},
+     kinds({header, storage_alloc, op, phase_begin, error, phase_end, step_end})},
     {"boundaries_match",
      "Boundaries and tensor leaves of excluded regions agree in forward and replay; placeholders "
      "are never read as data.",

@@ -86,6 +86,13 @@ std::optional<ReleaseMoment> SlotBook::released(NameId name) const {
   return released_.find(name.index());
 }
 
+void SlotBook::withdraw_requests() {
+  for (const auto& [order, name] : alive_) {
+    std::erase_if(slots_[name.index()].requests,
+                  [](const Request& request) { return request.begun; });
+  }
+}
+
 void SlotBook::clear_session(SessionKey session) {
   for (const auto& [order, name] : alive_) {
     Slot& slot = slots_[name.index()];

@@ -108,6 +108,8 @@ class SlotBook {
   /// Ends the session: its fills and requests are gone. An excluded region's slot stays filled,
   /// until its owner is gone (X2).
   void clear_session(SessionKey session);
+  /// What was raised before they were answered has ended all requests that wait.
+  void withdraw_requests();
   /// Visits the slots that are alive, in the order in which they were packed.
   template <typename Visit>
   void each_alive(Visit visit) const {

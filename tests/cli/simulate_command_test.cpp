@@ -88,6 +88,29 @@ TEST_CASE("simulate --protocol runs a scenario under another protocol", "[cli]")
   CHECK(unknown.err ==
         "error: --protocol: unknown protocol 'remat'; expected one of none, torch, "
         "torch-reentrant, torch-sac, exclude, exclude-rederive\n");
+  const ProgramRun nameless = rematsim({"simulate", border, "--protocol", ""});
+  CHECK(nameless.exit_code == 2);
+  CHECK(nameless.err ==
+        "error: --protocol: unknown protocol ''; expected one of none, torch, torch-reentrant, "
+        "torch-sac, exclude, exclude-rederive\n");
+}
+
+TEST_CASE("simulate: an error that the training loop catches is told, and is no failure", "[cli]") {
+  const std::string raises = R"({"raise": "ValueError", "in": "replay", "times": 1},)";
+  const std::string retried =
+      R"(, "schedule": {"actions": ["F0.0", {"action": "B0.0", "catch": true}, "B0.0"]})";
+  const std::string text = scenario(under_torch + retried, raises);
+  const ProgramRun run = rematsim({"simulate", "-"}, text);
+  CHECK(run.exit_code == 0);
+  CHECK(run.out.find("caught E-USER (ValueError): block#0 (micro-batch 0, replay): raised by the "
+                     "body's own code\n") != std::string::npos);
+  const Json json = simulated(text);
+  CHECK(json["error"].is_null());
+  REQUIRE(json["caught"].size() == 1);
+  CHECK(json["caught"][0]["code"] == "E-USER");
+  CHECK(json["gradients_match"] == true);
+  const ProgramRun uncaught = rematsim({"simulate", "-"}, scenario(under_torch, raises));
+  CHECK(uncaught.exit_code == 1);
 }
 
 TEST_CASE("simulate --json prints one object with the promised keys and nothing else", "[cli]") {

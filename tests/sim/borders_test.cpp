@@ -92,7 +92,7 @@ TEST_CASE("SAVE to SAVE: plain code may not read what nobody keeps", "[sim][bord
       {{R"({"exclude": "bias", "in": ["o1", "b"], "body": [)", R"({"unit": "u", "body": [)"}});
   CHECK(run.code() == "E-PLACEHOLDER");
   CHECK(run.result.error->message ==
-        "add in forward reads the placeholder of wrapper gemm#0 in block#0 (micro-batch 0) output "
+        "add reads the placeholder of wrapper gemm#0 in block#0 (micro-batch 0, forward) output "
         "0; set save_output or mark the consumer");
 }
 

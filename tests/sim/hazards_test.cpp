@@ -38,23 +38,23 @@ TEST_CASE("hazard H2: early stop comes before a saved region without a boundary"
   const std::string name = "hazard_h02_early_stop";
   const ScenarioRun run = run_file(name);
   require_hazard(run, "E-SLOT-EMPTY",
-                 {"wrapper square#0 in block#0 (micro-batch 0), input arg0, read in backward",
+                 {"wrapper square#0 in block#0 (micro-batch 0, backward), input arg0",
                   "it ended after 1 of 1 outer saves"},
                  "unpack_follows_replay");
   CHECK(run.count("stop") == 1);
   // Without early stop the replay gets there: the boundary is missed by nobody.
   const ScenarioRun whole = run_file(name, {{R"("early_stop": true)", R"("early_stop": false)"}});
-  require_sound(whole, run_file(name, {under("none")}));
+  require_sound(whole, run_file(name, {under("none"), {R"(, "boundaries": "none")", ""}}));
   require_cured("hazard_h02_cured");
 }
 
 TEST_CASE("hazard H3: nothing starts the replay of a saved region without a boundary",
           "[sim][hazards]") {
   const ScenarioRun run = run_file("hazard_h03_no_outer_save");
-  require_hazard(run, "E-SLOT-EMPTY",
-                 {"wrapper square#0 in block#0 (micro-batch 0), input arg0, read in backward",
-                  "it was not started"},
-                 "unpack_follows_replay");
+  require_hazard(
+      run, "E-SLOT-EMPTY",
+      {"wrapper square#0 in block#0 (micro-batch 0, backward), input arg0", "it was not started"},
+      "unpack_follows_replay");
   CHECK(run.broken() == Names{"unpack_follows_replay"});
   CHECK(run.count("replay block#0") == 0);
   // Turning early stop off starts no replay either.
@@ -65,7 +65,8 @@ TEST_CASE("hazard H3: nothing starts the replay of a saved region without a boun
 
 TEST_CASE("hazard H4: a replay has fewer boundaries than forward", "[sim][hazards]") {
   const ScenarioRun run = run_file("hazard_h04_boundary_count");
-  require_hazard(run, "E-COUNT", {"block#0 (micro-batch 0): forward saved 2 tensors, the replay 0"},
+  require_hazard(run, "E-COUNT",
+                 {"block#0 (micro-batch 0, backward): forward saved 2 tensors, the replay 0"},
                  "boundaries_match");
   CHECK(mentions(run.verdict.findings.front().message, "wrapper pair#0 of block#0"));
   CHECK(boundaries_of(run, "forward") == std::map<std::string, std::int64_t>{{"pair", 2}});
@@ -82,9 +83,10 @@ TEST_CASE("hazard H4: one placeholder stands for two outputs", "[sim][hazards]")
 
 TEST_CASE("hazard H5: a parameter is updated before the replay that reads it", "[sim][hazards]") {
   const std::string name = "hazard_h05_update_before_replay";
-  require_hazard(run_file(name), "E-MUTATED",
-                 {"block#1 (micro-batch 1): 'g' was written between its forward and its replay"},
-                 "version_unchanged");
+  require_hazard(
+      run_file(name), "E-MUTATED",
+      {"block#1 (micro-batch 1, backward): 'g' was written between its forward and its replay"},
+      "version_unchanged");
   // What is published does not look, and says nothing.
   const ScenarioRun as_published = run_file(name, {with(R"("compat": "public")")});
   CHECK(as_published.code() == "none");
@@ -97,7 +99,7 @@ TEST_CASE("hazard H8: dx uses up what dw needs", "[sim][hazards]") {
   const std::string name = "hazard_h08_dx_consumes";
   const ScenarioRun run = run_file(name);
   require_hazard(run, "E-CACHE-MISS",
-                 {"wrapper gemm#1 in block#0 (micro-batch 0)",
+                 {"wrapper gemm#1 in block#0 (micro-batch 0, replay)",
                   "no forward entry; the replay ran 2 calls, forward 1"},
                  "slot_used_once");
   CHECK(run.count("replay block#0") == 2);
@@ -114,12 +116,25 @@ TEST_CASE("hazard H8: dx uses up what dw needs", "[sim][hazards]") {
       whole, run_file(name, {under("none"), {R"("backward": "split")", R"("backward": "full")"}}));
 }
 
+TEST_CASE("hazard H12: a replay that raised is tried again under the same key", "[sim][hazards]") {
+  const ScenarioRun run = run_file("hazard_h12_same_key");
+  REQUIRE(run.result.caught.size() == 1);
+  require_hazard(run, "E-META",
+                 {"block#0 (micro-batch 0, backward): the replay saved other tensors than forward"},
+                 "saved_lists_match");
+  const ScenarioRun cured = run_file("hazard_h12_cured");
+  CHECK(cured.result.caught.size() == 1);
+  CHECK(cured.code() == "none");
+  CHECK(cured.broken().empty());
+  CHECK(cured.result.gradients_match == true);
+}
+
 TEST_CASE("hazard H17: a gradient enters a saved region past its boundaries", "[sim][hazards]") {
   const ScenarioRun run = run_file("hazard_h17_escape");
-  require_hazard(run, "E-SLOT-EMPTY",
-                 {"wrapper square#0 in block#0 (micro-batch 0), input arg0, read in backward",
-                  "it was not started"},
-                 "unpack_follows_replay");
+  require_hazard(
+      run, "E-SLOT-EMPTY",
+      {"wrapper square#0 in block#0 (micro-batch 0, backward), input arg0", "it was not started"},
+      "unpack_follows_replay");
   CHECK(run.broken() == Names{"unpack_follows_replay"});
   CHECK(boundaries_of(run, "forward") == std::map<std::string, std::int64_t>{{"square", 1}});
   require_cured("hazard_h17_cured");
@@ -128,7 +143,7 @@ TEST_CASE("hazard H17: a gradient enters a saved region past its boundaries", "[
 TEST_CASE("hazard H18: a rederived input is written after the region", "[sim][hazards]") {
   const std::string name = "hazard_h18_written_input";
   require_hazard(run_file(name), "E-SLOT-STALE",
-                 {"wrapper square#0 in block#0 (micro-batch 0), input arg0, read in backward",
+                 {"wrapper square#0 in block#0 (micro-batch 0, backward), input arg0",
                   "it was overwritten after the replay filled it (version 0 to 1)"},
                  "version_unchanged");
   const ScenarioRun as_published = run_file(name, {with(R"("compat": "public")")});

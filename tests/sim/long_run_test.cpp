@@ -115,6 +115,18 @@ TEST_CASE("an error ends a run of many steps", "[sim][long]") {
   CHECK(n_phases == 2);  // begin and forward of the first step
 }
 
+TEST_CASE("a run of many steps has as many phases as it may, and no more", "[sim][long]") {
+  const Scenario scenario =
+      parse_scenario("chain.json", scenario_text("verification_06_save_origin"));
+  Simulation simulation = simulation_of(scenario);
+  simulation.events_max = 10;
+  std::int64_t n_phases = 0;
+  const auto error =
+      run_over_and_over(simulation, 100, [&](const Rank&, const PhaseStep&) { ++n_phases; });
+  CHECK_FALSE(error.has_value());
+  CHECK(n_phases == 10);
+}
+
 TEST_CASE("steps that update the parameters leave nothing behind either", "[sim][long]") {
   const Scenario scenario = parse_scenario(
       "chain.json", scenario_text("verification_06_save_origin",

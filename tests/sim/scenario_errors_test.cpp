@@ -272,6 +272,7 @@ TEST_CASE("a view lies within its storage", "[sim]") {
 
 TEST_CASE("a block has a body, and says of itself what it may", "[sim]") {
   const std::string run = "' is no kind of run; expected ";
+  const std::string raised = "' is no kind of run and no hook; expected ";
   std::string deep;
   for (int i = 0; i < 64; ++i)
     deep += R"({"no_grad": [)";
@@ -305,7 +306,14 @@ TEST_CASE("a block has a body, and says of itself what it may", "[sim]") {
       {R"({"no_grad": [], "body": []})",
        "5: unknown key 'body'; expected one of no_grad (at /program/stages/0/0/body)"},
       {R"({"raise": "ValueError", "in": "backward"})",
-       "5: 'backward" + run + "forward, replay or always (at /program/stages/0/0/in)"},
+       "5: 'backward" + raised +
+           "forward, replay, always, pack or unpack (at /program/stages/0/0/in)"},
+      {R"({"raise": "ValueError", "times": 0})",
+       "5: this is 0; expected an integer of 1 or more (at /program/stages/0/0/times)"},
+      {R"({"op": "sin", "in": ["x"], "out": ["y"], "dtype": "fp32"})",
+       "5: unknown dtype 'fp32'; expected one of f64, f32, bf16, f16, f8, f8e4m3, f8e5m2, c64, "
+       "i64, "
+       "i32, i16, i8, u8, bool (at /program/stages/0/0/dtype)"},
       {R"({"raise": "ValueError", "in": ["replay"]})",
        "5: this is array; expected a text (at /program/stages/0/0/in)"},
   });

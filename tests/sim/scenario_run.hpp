@@ -77,7 +77,7 @@ inline ScenarioRun run_text(const std::string& text) {
 /// `b7` [8]; the last statement must make `loss`.
 inline ScenarioRun run_stage(const std::string& statements, const std::string& protocol = "torch",
                              const std::string& options = "", const std::string& schedule = "{}",
-                             const std::string& bodies = "{}") {
+                             const std::string& bodies = "{}", const std::string& steps = "1") {
   std::string params;
   for (int i = 0; i < 8; ++i) {
     params += (i == 0 ? "" : ",") + std::string("\"w") + std::to_string(i) +
@@ -87,7 +87,8 @@ inline ScenarioRun run_stage(const std::string& statements, const std::string& p
                   R"("inputs":{"x":{"shape":[4,8],"requires_grad":true}},"params":{)" +
                   params + R"(},"bodies":)" + bodies + R"(,"stages":[[)" + statements +
                   R"(]]},"protocol":{"name":")" + protocol + "\"" +
-                  (options.empty() ? "" : "," + options) + R"(},"schedule":)" + schedule + "}");
+                  (options.empty() ? "" : "," + options) + R"(},"schedule":)" + schedule +
+                  R"(,"steps":)" + steps + "}");
 }
 
 /// {"op": kind, …}

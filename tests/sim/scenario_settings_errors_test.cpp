@@ -65,6 +65,8 @@ TEST_CASE("a protocol is a known one with options of its own", "[sim]") {
        "3: this is false; expected a text (at /protocol/boundaries)"},
       {R"("protocol": {"name": "exclude-rederive", "boundaries": "replay"})",
        "3: unknown boundaries 'replay'; expected both, forward or none (at /protocol/boundaries)"},
+      {R"("protocol": {"name": "exclude", "boundaries": "both"})",
+       "3: 'exclude' has no boundaries; expected no such option (at /protocol/boundaries)"},
       {R"("protocol": {"name": "torch", "dw_tasks": "many"})",
        "3: unknown dw_tasks 'many'; expected one or per_group (at /protocol/dw_tasks)"},
       {R"("protocol": {"name": "torch-sac", "keep": "mm"})",
@@ -132,7 +134,7 @@ TEST_CASE("an action is one of a micro-batch that there is, and behind its forwa
   const auto none = [](const std::string& text, const std::string& at) {
     return "3: '" + text +
            "' is no action; expected F, B, DX or DW with stage 0 and a micro-batch below 3 (F0.1), "
-           "or UPDATE (at /schedule/actions" +
+           "UPDATE or ZERO_GRAD (at /schedule/actions" +
            at + ")";
   };
   check_actions({
@@ -166,8 +168,12 @@ TEST_CASE("an action is one of a micro-batch that there is, and behind its forwa
       {R"([{"retain": true}])",
        "3: 'action' is missing; expected it here (at /schedule/actions/0)"},
       {R"([{"action": "F0.0", "retian": true}])",
-       "3: unknown key 'retian'; expected one of action, retain, group, wrt (at "
+       "3: unknown key 'retian'; expected one of action, retain, group, wrt, catch (at "
        "/schedule/actions/0/retian)"},
+      {R"(["F0.0", {"action": "ZERO_GRAD", "catch": true}])",
+       "3: this action raises nothing; expected no 'catch' here (at /schedule/actions/1/catch)"},
+      {R"([{"action": "F0.0", "catch": "all"}])",
+       "3: this is the text \"all\"; expected true or false (at /schedule/actions/0/catch)"},
       {R"([{"action": "F0.0", "retain": 1}])",
        "3: this is 1; expected true or false (at /schedule/actions/0/retain)"},
       {R"([{"action": "F0.0", "group": -1}])",

@@ -225,7 +225,7 @@ TEST_CASE("sums that no machine can hold are refused or stay at the largest", "[
   const std::string both_regions = region + "," + checkpoint("v", op("sin", {"y"}, {"z"}));
   CHECK_THROWS_AS(run_stage(both_regions + "," + loss_of("z"), "torch"), InputError);
   CHECK_THROWS_AS(run_stage(both_regions + "," + loss_of("z"), "torch-reentrant"), InputError);
-  const std::string longest = R"("dtype":"int8","shape":[0,9223372036854775807])";
+  const std::string longest = R"("dtype":"i8","shape":[0,9223372036854775807])";
   CHECK(run_stage(op("empty", {}, {"a"}, longest) + "," + op("cat", {"a", "a"}, {"b"}) + "," +
                       loss_of("x"),
                   "none")

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+#include "sim/rank_fault.hpp"
+
+namespace remat {
+
+/// What a rank is told beside its program and its protocol.
+struct RankOptions {
+  std::uint64_t seed = 0;
+  bool preserves_rng = true;
+  /// A dw half runs one graph task a group of parameters, as torch does, not one for all.
+  bool dw_task_per_group = true;
+  /// A group's task stays below the nodes that dx ran: a tied parameter, whose meeting points feed
+  /// one another, gets each gradient once. torch walks on and counts it twice.
+  bool dw_counts_once = true;
+  /// Each micro-batch has input tensors of its own; otherwise all share what the program names.
+  bool inputs_per_microbatch = false;
+  /// From an output without dimensions, a loss, a dw half is one graph task.
+  bool loss_has_dw_at_once = false;
+  /// A replay follows the shapes of placeholders through the ops that read them.
+  bool carries_shapes = false;
+  /// What the program's unpack hooks raise is raised.
+  bool raises_in_unpack = true;
+  RankFault fault = RankFault::none;
+};
+
+}  // namespace remat
