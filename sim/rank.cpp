@@ -256,7 +256,7 @@ Flow Rank::run_forward(std::size_t forward, std::optional<std::int64_t> microbat
         std::find(others.begin(), others.end(), variable.tensor.value) != others.end();
     return is_root || ledger_.has_one_owner(variable.tensor.hold.storage());
   });
-  if (flow == Flow::done) end_layers();
+  end_layers(flow);
   if (flow == Flow::failed) log_error();
   log_->phase_border(false, std::nullopt);
   log_->set_phase(Phase::setup);

@@ -186,7 +186,7 @@ class Rank : private SlotOwner {
   void warn(const Diagnosis& diagnosis, const std::string& message);
   void warn_of_config();
   void end_pass(const Walk& walk, const CheckpointFrame& frame);
-  void end_layers();
+  void end_layers(Flow flow);
 
   // rank_grad.cpp
   bool requires_grad(const Walk& walk, ValueId value) const;

@@ -143,10 +143,9 @@ void Rank::end_pass(const Walk& walk, const CheckpointFrame& frame) {
 }
 
 /// All layers of the micro-batch have run: a unit that kept nothing in any of them keeps nothing.
-void Rank::end_layers() {
-  if (units_ == nullptr) return;
+void Rank::end_layers(Flow flow) {
   for (const auto& [owner, kept] : n_kept_) {
-    if (!units_->keeps_any(owner)) continue;
+    if (flow != Flow::done || !units_->keeps_any(owner)) continue;
     for (std::size_t i = 0; i < units_->units().size(); ++i) {
       const SaveUnit& unit = units_->units()[i];
       if (!units_->is_selected(owner, i) || unit.is_inert() || kept.contains(i)) continue;

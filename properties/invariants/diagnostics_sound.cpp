@@ -75,8 +75,14 @@ class DiagnosticsSound : public Invariant {
       case Kind::warning:
         tell(event, report);
         break;
+      case Kind::error:
+        was_cut_short_ = true;
+        break;
+      case Kind::phase_begin:
+        was_cut_short_ = false;
+        break;
       case Kind::phase_end:
-        if (event.phase() == Phase::forward && !facts.stopped_at()) end_layers(event.seq());
+        if (event.phase() == Phase::forward) end_layers(event.seq());
         break;
       case Kind::step_end:
         if (facts.ends_the_step() && !facts.stopped_at()) compare(event, report);
@@ -187,9 +193,11 @@ class DiagnosticsSound : public Invariant {
   }
 
   void end_layers(std::int64_t seq) {
+    passes_.clear();
     for (const auto& [owner, kept] : kept_) {
       for (std::size_t unit = 0; unit < units_.size(); ++unit) {
-        if (is_selected(unit, owner) && !units_[unit].is_inert() && !kept.contains(unit))
+        if (!was_cut_short_ && is_selected(unit, owner) && !units_[unit].is_inert() &&
+            !kept.contains(unit))
           expect({"W-UNDER-KEPT", owner, units_[unit].name, {}}, seq);
       }
     }
@@ -232,6 +240,7 @@ class DiagnosticsSound : public Invariant {
   std::map<Topic, std::int64_t> expected_;             // with the event that shows it
   std::map<Topic, std::int64_t> told_;
   std::set<Topic> judged_;
+  bool was_cut_short_ = false;  // the phase, by an error
   std::int64_t last_op_ = -1;
   std::int64_t last_write_ = -1;
 };

@@ -127,8 +127,8 @@ constexpr InvariantRow rows[] = {
      "is.",
      "Caught: a second model is silent, because the first one's warning was taken for its own.",
      diagnostics_sound,
-     kinds({header, unit_begin, unit_end, mark, mutate, op, sac_decide, warning, phase_end,
-            step_end})},
+     kinds({header, unit_begin, unit_end, mark, mutate, op, sac_decide, warning, error, phase_begin,
+            phase_end, step_end})},
 };
 
 }  // namespace
