@@ -59,11 +59,13 @@ Json statement_schemas() {
                         {"attrs", {{"type", "object"}}},
                         {"keep", flag()},
                         {"dtype", text()},
+                        {"dtypes", names},
                         {"shape", shape},
                         {"shapes", list_of(shape)},
                         {"stride", shape},
                         {"saves", names},
                         {"cost_ns", integer(0)},
+                        {"gradient_cost_ns", integer(0)},
                         {"replay_offset", integer(0)}};
   const auto op_like = [&](const char* key, const Json& kind) {
     Json properties = {{key, kind}};
@@ -73,10 +75,8 @@ Json statement_schemas() {
   Json in_place = {{"in_place", reference("kind")}};
   in_place.update(op_rest);
   in_place.erase("out");
-  in_place.erase("dtype");
-  in_place.erase("shape");
-  in_place.erase("shapes");
-  in_place.erase("replay_offset");
+  for (const char* key : {"dtype", "dtypes", "shape", "shapes", "replay_offset"})
+    in_place.erase(key);
   const auto region = [&](const char* key) {
     return object({{key, text()},
                    {"in", names},
