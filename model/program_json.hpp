@@ -21,7 +21,7 @@ struct ProgramReading {
 bool is_kept(const ProgramReading& reading, std::string_view kind);
 
 /// Reads the `program` of a scenario: one forward, its tensors and parameters (docs/cli.md has the
-/// statements). Throws InputError with line and pointer for what cannot be: unknown
+/// statements), or a builder's. Throws InputError with line and pointer for what cannot be: unknown
 /// kinds, shapes that do not go together, names used before they are made, bodies that call
 /// themselves, saving what does not exist, negative costs.
 Program read_program(const JsonPlace& place, const ProgramReading& reading);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/builders/program_builders.hpp"
+
 namespace remat {
 namespace {
 
@@ -278,6 +280,7 @@ bool is_kept(const ProgramReading& reading, std::string_view kind) {
 }
 
 Program read_program(const JsonPlace& place, const ProgramReading& reading) {
+  if (place.has("builder")) return build_program(place, reading);
   return ProgramReader(place, reading).read();
 }
 

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "model/builders/program_builders.hpp"
 #include "model/op_kinds.hpp"
 #include "schedules/registry.hpp"
 #include "sim/scenario.hpp"
@@ -130,6 +131,46 @@ Json program_schema() {
       {"stages"});
 }
 
+Json builder_schema(std::span<const BuilderKey> keys);
+
+Json value_schema(const BuilderKey& key) {
+  Json size = {{"type", "integer"}, {"minimum", 1}, {"maximum", INT32_MAX}};
+  switch (key.holds) {
+    case BuilderKey::Holds::size:
+      return size;
+    case BuilderKey::Holds::cost:
+      return integer(0);
+    case BuilderKey::Holds::flag:
+      return flag();
+    case BuilderKey::Holds::choice:
+      return one_of({key.choices.begin(), key.choices.end()});
+    case BuilderKey::Holds::size_or_steps:
+      return {{"anyOf", Json::array({size, list_of(builder_schema(chain_step_keys()))})}};
+    case BuilderKey::Holds::size_or_lengths:
+      return {{"anyOf", Json::array({size, list_of(size)})}};
+  }
+  return {};
+}
+
+Json builder_schema(std::span<const BuilderKey> keys) {
+  Json properties = Json::object();
+  std::vector<std::string> required;
+  for (const BuilderKey& key : keys) {
+    const std::string name(key.name);
+    properties[name] = value_schema(key);
+    if (key.is_required) required.push_back(name);
+  }
+  return object(properties, required);
+}
+
+/// Statements, or a builder.
+Json any_program_schema() {
+  Json any = Json::array({program_schema()});
+  for (const ProgramBuilderRow& row : program_builders())
+    any.push_back(builder_schema(row.keys));
+  return {{"anyOf", any}};
+}
+
 Json schedule_schema() {
   const Json name = {{"type", "string"}, {"pattern", "^(UPDATE|(F|B|DX|DW|I|W)0\\.[0-9]+)$"}};
   const Json action = {{"anyOf", Json::array({name, object({{"action", name},
@@ -169,7 +210,7 @@ std::string scenario_schema() {
                         {"name", text()},
                         {"case", text()},
                         {"about", text()},
-                        {"program", program_schema()},
+                        {"program", any_program_schema()},
                         {"protocol", protocol},
                         {"schedule", schedule_schema()},
                         {"machine", machine},

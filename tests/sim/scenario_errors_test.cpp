@@ -113,9 +113,9 @@ TEST_CASE("a program has inputs, parameters and one stage", "[sim]") {
       {"{\"stages\": [[]], \"loss\": \"y\"}", "2: 'y" + not_made + "/program/loss)"},
       {"{\"stages\": [[]], \"loss\": [\"y\"]}",
        "2: this is array; expected a text (at /program/loss)"},
-      {"{\"builder\": \"transformer\"}",
-       "2: unknown key 'builder'; expected one of loss, inputs, params, bodies, stages (at "
-       "/program/builder)"},
+      {"{\"built\": \"transformer\"}",
+       "2: unknown key 'built'; expected one of loss, inputs, params, bodies, stages (at "
+       "/program/built)"},
       {"{\"stages\": [[]], \"inputs\": []}",
        "2: this is array; expected an object (at /program/inputs)"},
       {"{\"stages\": [[]], \"inputs\": {\"x\": [4]}}",
