@@ -189,7 +189,7 @@ std::optional<JsonPlace> JsonPlace::find(std::string_view key) const {
   return has(key) ? std::optional(at(key)) : std::nullopt;
 }
 
-void JsonPlace::allow_only(std::initializer_list<std::string_view> keys) const {
+void JsonPlace::allow_only(std::span<const std::string_view> keys) const {
   for (const std::string& key : this->keys()) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     std::string known;

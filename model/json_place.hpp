@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,7 +43,10 @@ class JsonPlace {
   JsonPlace at(std::string_view key) const;
   std::optional<JsonPlace> find(std::string_view key) const;
   /// All keys must be among these.
-  void allow_only(std::initializer_list<std::string_view> keys) const;
+  void allow_only(std::initializer_list<std::string_view> keys) const {
+    allow_only(std::span(keys.begin(), keys.size()));
+  }
+  void allow_only(std::span<const std::string_view> keys) const;
   std::vector<std::string> keys() const;
   std::vector<JsonPlace> items() const;
 

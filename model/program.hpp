@@ -81,6 +81,8 @@ struct OpStatement {
   std::optional<ValueId> writes;   // in place: the old value of what it writes
   std::vector<ValueId> were;       // in place, where known: what each output was before
   Duration cost;
+  /// Of each gradient that backward makes here; without it backward takes the op's cost, once.
+  std::optional<Duration> gradient_cost;
 };
 
 enum class RegionKind : std::uint8_t {

@@ -33,6 +33,7 @@ struct NewOp {
   std::int64_t replay_offset = 0;
   std::string attributes = {};                                  // as JSON; they tell ops apart
   std::optional<std::vector<SaveChoice>> saves = std::nullopt;  // other than the kind's
+  std::optional<Duration> gradient_cost = std::nullopt;         // OpStatement has what it is
 };
 
 /// Makes a program of one forward, statement by statement: what a reader or a generator says, with

@@ -1,10 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/json_place.hpp"
+#include "model/op_costs.hpp"
 #include "model/program.hpp"
 
 namespace remat {
@@ -13,14 +14,16 @@ namespace remat {
 struct ProgramReading {
   /// Names of op kinds whose outputs a selective policy keeps; a statement's own `keep` wins.
   std::vector<std::string> kept_ops;
-  std::int64_t flops_per_second = 100'000'000'000'000;
-  std::int64_t bytes_per_second = 1'000'000'000'000;
+  OpRates rates;
 };
 
+/// The policy keeps outputs of ops of that kind.
+bool is_kept(const ProgramReading& reading, std::string_view kind);
+
 /// Reads the `program` of a scenario: one forward, its tensors and parameters (docs/cli.md has the
-/// statements). Throws InputError with line and pointer for what cannot be: unknown kinds, shapes
-/// that do not go together, names used before they are made, bodies that call themselves, saving
-/// what does not exist, negative costs.
+/// statements), or a builder's. Throws InputError with line and pointer for what cannot be: unknown
+/// kinds, shapes that do not go together, names used before they are made, bodies that call
+/// themselves, saving what does not exist, negative costs.
 Program read_program(const JsonPlace& place, const ProgramReading& reading);
 
 }  // namespace remat

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/builders/program_builders.hpp"
+
 namespace remat {
 namespace {
 
@@ -14,13 +16,15 @@ std::string known_kinds() {
   return known;
 }
 
-/// amount / rate, in nanoseconds, rounded up.
-std::int64_t nanoseconds(std::int64_t amount, std::int64_t per_second) {
-  __extension__ using Wide = unsigned __int128;
-  const Wide scaled = static_cast<Wide>(amount) * 1'000'000'000U;
-  const Wide rate = static_cast<Wide>(per_second);
-  const Wide ns = (scaled + rate - 1) / rate;
-  return ns > static_cast<Wide>(INT64_MAX) ? INT64_MAX : static_cast<std::int64_t>(ns);
+/// What a list with an entry for each output has for the j-th.
+JsonPlace one_of(const JsonPlace& list, std::size_t j) {
+  const std::vector<JsonPlace> each = list.items();
+  if (each.size() <= j) {
+    const std::string& key = list.pointer();
+    list.fail(std::to_string(each.size()) + " " + key.substr(key.rfind('/') + 1) +
+              "; expected one for each output");
+  }
+  return each[j];
 }
 
 }  // namespace
@@ -68,8 +72,7 @@ void ProgramReader::add_leaf(const std::string& name, const JsonPlace& place, Bu
   layout.dtype = place.has("dtype") ? dtype_at(place.at("dtype")) : "f32";
   layout.shape = place.at("shape").integers(0);
   layout.stride = dense_strides(layout.shape);
-  std::int64_t bytes = 0;
-  if (__builtin_mul_overflow(element_count(layout.shape), element_bytes(layout.dtype), &bytes))
+  if (is_larger_than_memory(layout))
     place.at("shape").fail("the tensor is larger than any memory; expected a smaller shape");
   const bool requires_grad =
       place.has("requires_grad") ? place.at("requires_grad").boolean() : role == BufferRole::param;
@@ -140,8 +143,7 @@ NewOp ProgramReader::start_op(const JsonPlace& statement, const std::string& nam
     statement.fail("unknown op kind '" + name + "'; expected one of " + known_kinds());
   if (const auto attributes = statement.find("attrs")) op.attributes = attributes->dumped();
   if (const auto inputs = statement.find("in")) op.inputs = all_named(*inputs);
-  const auto& kept = reading_->kept_ops;
-  op.kept = std::find(kept.begin(), kept.end(), name) != kept.end();
+  op.kept = is_kept(*reading_, name);
   if (const auto keep = statement.find("keep")) op.kept = keep->boolean();
   return op;
 }
@@ -151,13 +153,10 @@ TensorLayout ProgramReader::output_layout(const JsonPlace& statement, const NewO
   TensorLayout layout;
   layout.dtype = op.inputs.empty() ? "f32" : value(op.inputs[0]).layout.dtype;
   if (const auto dtype = statement.find("dtype")) layout.dtype = dtype_at(*dtype);
+  if (const auto dtypes = statement.find("dtypes")) layout.dtype = dtype_at(one_of(*dtypes, j));
   const auto shapes = statement.find("shapes");
   if (shapes) {
-    const std::vector<JsonPlace> each = shapes->items();
-    if (each.size() <= j) {
-      shapes->fail(std::to_string(each.size()) + " shapes; expected one for each output");
-    }
-    layout.shape = each[j].integers(0);
+    layout.shape = one_of(*shapes, j).integers(0);
   } else if (const auto shape = statement.find("shape")) {
     layout.shape = shape->integers(0);
   } else {
@@ -206,8 +205,7 @@ std::vector<NewTensor> ProgramReader::new_tensors(const JsonPlace& statement, co
     TensorLayout layout = output_layout(statement, op, j);
     if (op.kind->makes_view && !op.inputs.empty()) {
       check_view(statement, op, layout);
-    } else if (std::int64_t bytes = 0; __builtin_mul_overflow(
-                   spanned_elements(layout), element_bytes(layout.dtype), &bytes)) {
+    } else if (is_larger_than_memory(layout)) {
       names[j].fail("the tensor is larger than any memory; expected a smaller shape");
     }
     std::string name = names[j].text();
@@ -252,29 +250,22 @@ void ProgramReader::choose_saves(const JsonPlace& statement, NewOp& op,
 
 void ProgramReader::add_cost(const JsonPlace& statement, NewOp& op,
                              const std::vector<TensorLayout>& outputs) {
+  if (const auto gradient = statement.find("gradient_cost_ns"))
+    op.gradient_cost = Duration{gradient->integer(0)};
   if (const auto cost = statement.find("cost_ns")) {
     op.cost = {cost->integer(0)};
     return;
   }
-  if (op.kind->makes_view || outputs.empty()) return;
-  std::vector<Shape> shapes;
-  std::int64_t bytes = 0;
-  const auto add_bytes = [&](const TensorLayout& layout) {
-    bytes = saturated_sum(bytes, element_bytes_of(layout));
-  };
-  for (const ValueId input : op.inputs) {
-    shapes.push_back(value(input).layout.shape);
-    add_bytes(value(input).layout);
-  }
-  std::for_each(outputs.begin(), outputs.end(), add_bytes);
-  const std::int64_t flops = flops_of(*op.kind, shapes, outputs[0].shape);
-  op.cost = {std::max(nanoseconds(flops, reading_->flops_per_second),
-                      nanoseconds(bytes, reading_->bytes_per_second))};
+  if (outputs.empty()) return;
+  std::vector<TensorLayout> inputs;
+  for (const ValueId input : op.inputs)
+    inputs.push_back(value(input).layout);
+  op.cost = cost_of(*op.kind, inputs, outputs, outputs[0].shape, reading_->rates);
 }
 
 void ProgramReader::read_op(const JsonPlace& statement, std::string_view key) {
-  statement.allow_only({key, "in", "out", "attrs", "keep", "dtype", "shape", "shapes", "stride",
-                        "replay_offset", "saves", "cost_ns"});
+  statement.allow_only({key, "in", "out", "attrs", "keep", "dtype", "dtypes", "shape", "shapes",
+                        "stride", "replay_offset", "saves", "cost_ns", "gradient_cost_ns"});
   NewOp op = start_op(statement, statement.at(key).text());
   const std::vector<NewTensor> outputs = new_tensors(statement, op);
   std::vector<TensorLayout> layouts;
@@ -293,7 +284,13 @@ void ProgramReader::read_op(const JsonPlace& statement, std::string_view key) {
   add(statement, op, outputs);
 }
 
+bool is_kept(const ProgramReading& reading, std::string_view kind) {
+  const std::vector<std::string>& kept = reading.kept_ops;
+  return std::find(kept.begin(), kept.end(), kind) != kept.end();
+}
+
 Program read_program(const JsonPlace& place, const ProgramReading& reading) {
+  if (place.has("builder")) return build_program(place, reading);
   return ProgramReader(place, reading).read();
 }
 

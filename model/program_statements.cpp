@@ -48,7 +48,7 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
 }
 
 void ProgramReader::read_in_place(const JsonPlace& statement) {
-  statement.allow_only({"in_place", "in", "attrs", "keep", "saves", "cost_ns"});
+  statement.allow_only({"in_place", "in", "attrs", "keep", "saves", "cost_ns", "gradient_cost_ns"});
   NewOp op = start_op(statement, statement.at("in_place").text());
   if (op.inputs.empty()) statement.fail("nothing is written; expected a tensor under 'in'");
   const JsonPlace target = statement.at("in").items().front();

@@ -162,6 +162,7 @@ class ProgramWriter {
     if (op.kept) json["keep"] = true;
     write_saves(op, json);
     json["cost_ns"] = op.cost.ns;
+    if (op.gradient_cost) json["gradient_cost_ns"] = op.gradient_cost->ns;
     return json;
   }
 
@@ -170,7 +171,15 @@ class ProgramWriter {
     for (const ValueId output : op.outputs)
       shapes.push_back(value(output).layout.shape);
     const TensorLayout& first = value(op.outputs.front()).layout;
-    json["dtype"] = first.dtype;
+    const auto has_dtype = [&](ValueId output) {
+      return value(output).layout.dtype == first.dtype;
+    };
+    if (std::all_of(op.outputs.begin(), op.outputs.end(), has_dtype)) {
+      json["dtype"] = first.dtype;
+    } else {
+      for (const ValueId output : op.outputs)
+        json["dtypes"].push_back(value(output).layout.dtype);
+    }
     if (op.outputs.size() == 1) {
       json["shape"] = first.shape;
       if (first.stride != dense_strides(first.shape)) json["stride"] = first.stride;

@@ -41,6 +41,10 @@ std::int64_t spanned_elements(const TensorLayout& layout);
 /// Bytes that the layout spans, and those of its elements alone; both saturate.
 std::int64_t spanned_bytes(const TensorLayout& layout);
 std::int64_t element_bytes_of(const TensorLayout& layout);
+/// Its bytes are not to be counted in 64 bits.
+inline bool is_larger_than_memory(const TensorLayout& layout) {
+  return spanned_bytes(layout) == INT64_MAX;
+}
 /// Bytes of one element: f32 and its like by their width, 4 where the name is not known.
 std::int64_t element_bytes(std::string_view dtype);
 /// The names whose width is known.

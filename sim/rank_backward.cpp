@@ -18,6 +18,12 @@ std::int64_t bytes_of(const ProgramValue& value) {
   return element_bytes_of(value.layout);
 }
 
+Duration backward_cost(const OpStatement& op, std::size_t n_gradients) {
+  if (!op.gradient_cost) return op.cost;
+  return {saturated(static_cast<WideInteger>(op.gradient_cost->ns) *
+                    static_cast<WideInteger>(n_gradients))};
+}
+
 }  // namespace
 
 Flow Rank::finish_phase(Flow flow) {
@@ -213,7 +219,7 @@ Flow Rank::run_op_node(GraphTask& task, std::size_t place) {
     if (auto gradient = input_gradient(node, task.arrived_at(place), i, saved))
       made.emplace_back(i, std::move(*gradient));
   }
-  log_->spend(node.op->cost);
+  log_->spend(backward_cost(*node.op, made.size()));
   saved.clear();
   if (!task.retain) release_saves(node);
   for (auto& [input, gradient] : made)

@@ -258,8 +258,10 @@ void read_schedule(const std::string& file, const std::optional<JsonPlace>& plac
 void read_machine(const JsonPlace& place, Scenario& scenario, ProgramReading& reading) {
   place.allow_only({"memory_bytes", "flops_per_second", "bytes_per_second"});
   if (const auto bytes = place.find("memory_bytes")) scenario.memory_bytes = bytes->integer(1);
-  if (const auto rate = place.find("flops_per_second")) reading.flops_per_second = rate->integer(1);
-  if (const auto rate = place.find("bytes_per_second")) reading.bytes_per_second = rate->integer(1);
+  if (const auto rate = place.find("flops_per_second"))
+    reading.rates.flops_per_second = rate->integer(1);
+  if (const auto rate = place.find("bytes_per_second"))
+    reading.rates.bytes_per_second = rate->integer(1);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "model/builders/program_builders.hpp"
 #include "model/op_kinds.hpp"
 #include "schedules/registry.hpp"
 #include "sim/scenario.hpp"
@@ -59,11 +60,13 @@ Json statement_schemas() {
                         {"attrs", {{"type", "object"}}},
                         {"keep", flag()},
                         {"dtype", reference("dtype")},
+                        {"dtypes", list_of(reference("dtype"))},
                         {"shape", shape},
                         {"shapes", list_of(shape)},
                         {"stride", shape},
                         {"saves", names},
                         {"cost_ns", integer(0)},
+                        {"gradient_cost_ns", integer(0)},
                         {"replay_offset", integer(0)}};
   const auto op_like = [&](const char* key, const Json& kind) {
     Json properties = {{key, kind}};
@@ -73,10 +76,8 @@ Json statement_schemas() {
   Json in_place = {{"in_place", reference("kind")}};
   in_place.update(op_rest);
   in_place.erase("out");
-  in_place.erase("dtype");
-  in_place.erase("shape");
-  in_place.erase("shapes");
-  in_place.erase("replay_offset");
+  for (const char* key : {"dtype", "dtypes", "shape", "shapes", "replay_offset"})
+    in_place.erase(key);
   const auto region = [&](const char* key) {
     return object({{key, text()},
                    {"in", names},
@@ -144,6 +145,46 @@ Json program_schema() {
       {"stages"});
 }
 
+Json builder_schema(std::span<const BuilderKey> keys);
+
+Json value_schema(const BuilderKey& key) {
+  Json size = {{"type", "integer"}, {"minimum", 1}, {"maximum", INT32_MAX}};
+  switch (key.holds) {
+    case BuilderKey::Holds::size:
+      return size;
+    case BuilderKey::Holds::cost:
+      return integer(0);
+    case BuilderKey::Holds::flag:
+      return flag();
+    case BuilderKey::Holds::choice:
+      return one_of({key.choices.begin(), key.choices.end()});
+    case BuilderKey::Holds::size_or_steps:
+      return {{"anyOf", Json::array({size, list_of(builder_schema(chain_step_keys()))})}};
+    case BuilderKey::Holds::size_or_lengths:
+      return {{"anyOf", Json::array({size, list_of(size)})}};
+  }
+  return {};
+}
+
+Json builder_schema(std::span<const BuilderKey> keys) {
+  Json properties = Json::object();
+  std::vector<std::string> required;
+  for (const BuilderKey& key : keys) {
+    const std::string name(key.name);
+    properties[name] = value_schema(key);
+    if (key.is_required) required.push_back(name);
+  }
+  return object(properties, required);
+}
+
+/// Statements, or a builder.
+Json any_program_schema() {
+  Json any = Json::array({program_schema()});
+  for (const ProgramBuilderRow& row : program_builders())
+    any.push_back(builder_schema(row.keys));
+  return {{"anyOf", any}};
+}
+
 Json schedule_schema() {
   const Json name = {{"type", "string"},
                      {"pattern", "^(UPDATE|ZERO_GRAD|(F|B|DX|DW|I|W)0\\.[0-9]+)$"}};
@@ -196,7 +237,7 @@ std::string scenario_schema() {
                         {"name", text()},
                         {"case", text()},
                         {"about", text()},
-                        {"program", program_schema()},
+                        {"program", any_program_schema()},
                         {"protocol", protocol},
                         {"schedule", schedule_schema()},
                         {"machine", machine},

@@ -1,6 +1,8 @@
 #include "tests/documents.hpp"
 
 #include <catch2/catch.hpp>
+#include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,6 +62,24 @@ TEST_CASE("what docs/ quotes of the source stands in the source", "[tidy]") {
   const SourceTree tree = read_source_tree(REMATSIM_SOURCE_DIR);
   for (const std::string& complaint : quotation_complaints(tree))
     FAIL_CHECK(complaint);
+}
+
+TEST_CASE("docs/survey-figures.md names the test of each figure", "[tidy]") {
+  const SourceTree tree = read_source_tree(REMATSIM_SOURCE_DIR);
+  const std::string& page = tree.at("docs/survey-figures.md");
+  std::set<std::string> named;
+  const std::regex quoted(R"re("(E\d+: [^"]+)")re");
+  for (std::sregex_iterator name(page.begin(), page.end(), quoted), end; name != end; ++name)
+    named.insert((*name)[1].str());
+  std::set<std::string> tests;
+  for (const char* file :
+       {"tests/survey/chain_figures_test.cpp", "tests/survey/model_figures_test.cpp"}) {
+    for (const std::string& name : test_case_names(tree.at(file)))
+      tests.insert(name);
+  }
+  CHECK(named == tests);
+  for (int i = 1; i <= 29; ++i)
+    CHECK(page.find("| E" + std::to_string(i) + " | ") != std::string::npos);
 }
 
 TEST_CASE("a row of the table names what there is", "[tidy]") {

@@ -113,9 +113,9 @@ TEST_CASE("a program has inputs, parameters and one stage", "[sim]") {
       {"{\"stages\": [[]], \"loss\": \"y\"}", "2: 'y" + not_made + "/program/loss)"},
       {"{\"stages\": [[]], \"loss\": [\"y\"]}",
        "2: this is array; expected a text (at /program/loss)"},
-      {"{\"builder\": \"transformer\"}",
-       "2: unknown key 'builder'; expected one of loss, inputs, params, bodies, stages (at "
-       "/program/builder)"},
+      {"{\"built\": \"transformer\"}",
+       "2: unknown key 'built'; expected one of loss, inputs, params, bodies, stages (at "
+       "/program/built)"},
       {"{\"stages\": [[]], \"inputs\": []}",
        "2: this is array; expected an object (at /program/inputs)"},
       {"{\"stages\": [[]], \"inputs\": {\"x\": [4]}}",
@@ -170,10 +170,16 @@ TEST_CASE("an op has a known kind and tensors that go together", "[sim]") {
       {R"({"op": "sin", "in": ["x"], "out": [""]})",
        "5: an empty name; expected one that a statement can use (at /program/stages/0/0/out/0)"},
       {R"({"op": "sin", "in": ["x"], "out": ["y"], "output": 1})",
-       "5: unknown key 'output'; expected one of op, in, out, attrs, keep, dtype, shape, shapes, "
-       "stride, replay_offset, saves, cost_ns (at /program/stages/0/0/output)"},
+       "5: unknown key 'output'; expected one of op, in, out, attrs, keep, dtype, dtypes, shape, "
+       "shapes, stride, replay_offset, saves, cost_ns, gradient_cost_ns (at "
+       "/program/stages/0/0/output)"},
       {R"({"op": "dropout", "in": ["x"], "out": ["y", "m"], "shapes": [[4]]})",
        "5: 1 shapes; expected one for each output (at /program/stages/0/0/shapes)"},
+      {R"({"op": "dropout", "in": ["x"], "out": ["y", "m"], "dtypes": ["f32"]})",
+       "5: 1 dtypes; expected one for each output (at /program/stages/0/0/dtypes)"},
+      {R"({"op": "sin", "in": ["x"], "out": ["y"], "gradient_cost_ns": -1})",
+       "5: this is -1; expected an integer of 0 or more (at "
+       "/program/stages/0/0/gradient_cost_ns)"},
       {R"({"op": ["sin"], "in": ["x"], "out": ["y"]})",
        "5: this is array; expected a text (at /program/stages/0/0/op)"},
       {R"({"op": "sin", "in": ["x"], "out": ["y"], "saves": ["w"]})",
@@ -227,8 +233,8 @@ TEST_CASE("a write in place has something to write that may be written", "[sim]"
        "5: nothing is written; expected a tensor under 'in'" + at_0},
       {R"({"in_place": "add_"})", "5: nothing is written; expected a tensor under 'in'" + at_0},
       {R"({"in_place": "add_", "in": ["i"], "out": ["y"]})",
-       "5: unknown key 'out'; expected one of in_place, in, attrs, keep, saves, cost_ns (at "
-       "/program/stages/0/0/out)"},
+       "5: unknown key 'out'; expected one of in_place, in, attrs, keep, saves, cost_ns, "
+       "gradient_cost_ns (at /program/stages/0/0/out)"},
       {R"({"update": "y"})", "5: 'y" + not_made + "/program/stages/0/0/update)"},
       {R"({"update": ["w"]})", "5: this is array; expected a text (at /program/stages/0/0/update)"},
       {R"({"update": "w", "in": []})",
