@@ -125,7 +125,7 @@ void add_shrink(CLI::App& app, Command& chosen) {
   shrink->add_option("-o,--output", options->output, output_help)->type_name("FILE");
   want_values(*shrink);
   shrink->footer(
-      "Example:\n  rematsim shrink R2.AICAAgABtE --mutant M23\n"
+      "Example:\n  rematsim shrink R3.AICAAgABtE --mutant M23\n"
       "Exit status: 0 the case holds, 1 it fails, 2 bad usage.");
   shrink->callback([options, &chosen] { chosen = [options] { return shrink_command(*options); }; });
 }

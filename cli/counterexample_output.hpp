@@ -8,7 +8,7 @@
 
 namespace remat {
 
-/// What runs a case again: `rematsim fuzz --case R2.… --mutant M23`.
+/// What runs a case again: `rematsim fuzz --case R3.… --mutant M23`.
 std::string again_command(const Counterexample& counterexample, const std::string& mutant);
 
 /// The failure for a person: what holds no more, the program, the events that prove it, and the

@@ -6,7 +6,7 @@
 
 namespace remat {
 
-// A case as text that can be pasted: `R2.`, the tape's choices, seven bits to a byte in base64url,
+// A case as text that can be pasted: `R3.`, the tape's choices, seven bits to a byte in base64url,
 // and two digits that tell a damaged token. The number stands for the generator: a token of another
 // one is refused, never read as another case. It goes up whenever an old token would mean another
 // case (case_token_test holds both together).

@@ -75,7 +75,7 @@ TEST_CASE("fuzz prints a failure small, as a program, with what proves it and ru
   CHECK(run.err.empty());
   const std::string again = "rematsim fuzz --case ";
   for (const std::string part :
-       {"FAIL unpack_follows_replay  protocol torch, case ", "  again: rematsim fuzz --case R2.",
+       {"FAIL unpack_follows_replay  protocol torch, case ", "  again: rematsim fuzz --case R3.",
         " --mutant M23\n", "1 region, ", "nothing more can be taken away", "    region r0(x):\n",
         "    step: F0.0 B0.0 (retain) B0.0\n", "  events that prove it:\n    {\"seq\":",
         "Again: rematsim fuzz --seed 0 --cases 1000 --mutant M23\n"}) {
@@ -156,7 +156,7 @@ TEST_CASE("fuzz writes reports that CI systems read", "[cli]") {
         "<property name=\"seed\" value=\"0\"/>",
         "<testcase classname=\"rematsim.torch\" name=\"unpack_follows_replay\">\n",
         "\n      <failure type=\"unpack_follows_replay\" message=\"again: rematsim fuzz ",
-        "type=\"unpack_follows_replay\" message=\"again: rematsim fuzz --case R2.",
+        "type=\"unpack_follows_replay\" message=\"again: rematsim fuzz --case R3.",
         "<testcase classname=\"rematsim.none\" name=\"rng_position\"/>"}) {
     CAPTURE(part);
     CHECK(holds(xml, part));
@@ -166,7 +166,7 @@ TEST_CASE("fuzz writes reports that CI systems read", "[cli]") {
   CHECK(report["version"] == "2.1.0");
   const Json& result = report["runs"][0]["results"][0];
   CHECK(result["ruleId"] == "unpack_follows_replay");
-  CHECK(holds(result["message"]["text"], "again: rematsim fuzz --case R2."));
+  CHECK(holds(result["message"]["text"], "again: rematsim fuzz --case R3."));
   CHECK(result["partialFingerprints"]["rematsim/v1"].get<std::string>().size() == 16);
   bool is_known = false;
   for (const Json& rule : report["runs"][0]["tool"]["driver"]["rules"])
@@ -248,13 +248,14 @@ TEST_CASE("fuzz is asked wrongly in one line and exit 2", "[cli]") {
        "--shard '3/3' is no part; expected I/N with I from 0 to N - 1"},
       {{"--protocol", "torchh"},
        "unknown protocol 'torchh'; expected one of none, torch, torch-reentrant, torch-sac, "
-       "exclude, exclude-rederive"},
+       "exclude, exclude-rederive, remat"},
       {{"--mutant", "M999"},
        "unknown mutant 'M999'; expected one of M1, M2, M3, M4, M5, M6, M6b, M6c, M6d, M7, M8, "
        "M9, M10, M11, M12, M13, M14, M15, M16, M17, M18, M19, M20, M21, M22, M23, M24, M25, M26, "
+       "M27, M28, M29, "
        "M31, "
        "M35, M36, M37, M47, X1, X2, X3, X4, X5, X6, X7, X8"},
-      {{"--case", "AAA"}, "'AAA' is no case: it does not begin with R2."},
+      {{"--case", "AAA"}, "'AAA' is no case: it does not begin with R3."},
       {{"--case", "sim/scenarios/two_blocks.json"},
        "sim/scenarios/two_blocks.json: no case is named in it; expected a token, or a scenario "
        "that fuzz or shrink has saved, with its 'case'"},
@@ -279,7 +280,7 @@ TEST_CASE("fuzz refuses what would be ignored, empty or endless", "[cli]") {
       {{"fuzz", "--mutant", ""}, "--mutant: is empty; expected a value"},
       {{"mutants", ""}, "NAME: is empty; expected a value"},
       {{"selfcheck", "--cases", "0"}, "--cases: is 0; expected 1 or more"},
-      {{"fuzz", "--case", "R2.AA", "--save", "x"}, "--case excludes --save"},
+      {{"fuzz", "--case", "R3.AA", "--save", "x"}, "--case excludes --save"},
       {{"fuzz", "--trace", "x"}, "--trace requires --case"},
   };
   for (const auto& [words, message] : rows) {
@@ -312,7 +313,7 @@ TEST_CASE("fuzz finds out before it starts that a result has nowhere to go", "[c
 }
 
 TEST_CASE("fuzz takes a text of any length for a case, and says what is wrong with it", "[cli]") {
-  CHECK(rematsim({"fuzz", "--case", "R2." + std::string(5000, 'A')}).exit_code == 2);
+  CHECK(rematsim({"fuzz", "--case", "R3." + std::string(5000, 'A')}).exit_code == 2);
   CHECK(rematsim({"fuzz", "--case", "none/here.case"}).err ==
         "error: none/here.case: there is no such file; expected one, or a token\n");
 }
