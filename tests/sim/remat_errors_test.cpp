@@ -179,6 +179,32 @@ TEST_CASE("P7: an output kept for a replay that is written since is E-MUTATED", 
   require_sound(run_remat(before), run_plain(before));
 }
 
+TEST_CASE("P7: a replay that writes what it is served is refused, as forward wrote it already",
+          "[sim][remat]") {
+  // Kept after the write, so that its version is right; the bare write runs again in the replay.
+  const std::string writes = make_a + square + "," + scaled_in_place("h") + "," + needs("h") + "," +
+                             op("sin", {"h"}, {"y"});
+  for (const std::string& options : {std::string(), as_torch}) {
+    const ScenarioRun run = run_remat(writes, options);
+    CHECK(message_of(run) ==
+          "E-MUTATED: scale in replay writes output 0 of region s in r#0 (micro-batch 0), which "
+          "forward kept: it would be written twice; write it in a region that is saved");
+    CHECK(run.result.error->type == "builtins.RuntimeError");
+    CHECK(run.broken().empty());  // refused before it ran
+  }
+  // Autograd does not look at what wants no gradient: torch_remat is silently wrong there.
+  const std::string unseen = make_a +
+                             saved("s", in_a + R"(,"out":"h")",
+                                   op("detach", {"a"}, {"d"}) + "," + op("sin", {"d"}, {"h"})) +
+                             "," + scaled_in_place("h") + "," +
+                             recomputed("c", R"("in":["a","h"])", op("mul", {"a", "h"}, {"y"}));
+  CHECK(run_remat(unseen).code() == "E-MUTATED");
+  const ScenarioRun published = run_remat(unseen, as_torch);
+  CHECK(published.code() == "none");
+  CHECK(published.result.gradients_match == false);
+  CHECK(published.broken() == Names{"gradients_equal_plain"});
+}
+
 TEST_CASE(
     "P7: what a replay brought is written before it is read: strict stops, torch_remat is "
     "silently wrong",
