@@ -233,14 +233,16 @@ TEST_CASE("P7: state hooks put the generator where a skipped body left it", "[si
                            recomputed("c", in_h + R"(,"out":"y")", dropout("h", "y"));
   const std::string hooked = R"("state_hooks":true)";
   const std::string unhooked = R"("state_hooks":false)";
+  const std::string torch_hooked = as_torch + "," + hooked;
+  const std::string torch_unhooked = as_torch + "," + unhooked;
   // Strict has them unless told otherwise, torch_remat the other way round.
-  for (const std::string& options : {std::string(), hooked, as_torch + "," + hooked}) {
+  for (const std::string& options : {std::string(), hooked, torch_hooked}) {
     CAPTURE(options);
     const ScenarioRun run = run_remat(body, options);
     require_sound(run, run_plain(body));
     CHECK(run.kinds(Kind::rng_set) == 2);  // at the begin, and behind s: it ends where it was
   }
-  for (const std::string& options : {as_torch, as_torch + "," + unhooked}) {
+  for (const std::string& options : {as_torch, torch_unhooked}) {
     CAPTURE(options);
     const ScenarioRun run = run_remat(body, options);
     CHECK(run.code() == "none");
@@ -259,7 +261,7 @@ TEST_CASE("P7: without state hooks a draw in a skipped body alone does no harm",
     require_sound(run_remat(body, options), run_plain(body));
 }
 
-TEST_CASE("P7: what a region raised in forward is the caller's to catch", "[sim][remat]") {
+TEST_CASE("P7: a saved region that raised in forward has left a replay no record", "[sim][remat]") {
   const std::string body =
       make_a + R"({"catch":[)" +
       saved("s", in_a + R"(,"out":"h")",
@@ -269,13 +271,16 @@ TEST_CASE("P7: what a region raised in forward is the caller's to catch", "[sim]
 }
 
 TEST_CASE("P7: a checkpoint whose body raised leaves nothing behind", "[sim][remat]") {
-  for (const std::string when : {"forward", "always"}) {
+  const auto stage_that_raises = [](const std::string& when) {
+    const std::string body = make_a + square + "," +
+                             recomputed("c", in_h, op("sin", {"h"}, {"b"})) +
+                             R"(,{"raise":"builtins.ValueError","in":")" + when + R"("})";
+    return R"({"catch":[)" + checkpoint("r", body) + "]}," + op("mul", {"x", "x"}, {"y"}) + "," +
+           loss_of("y");
+  };
+  for (const char* when : {"forward", "always"}) {
     CAPTURE(when);
-    const std::string raises = R"({"raise":"builtins.ValueError","in":")" + when + R"("})";
-    const std::string body =
-        make_a + square + "," + recomputed("c", in_h, op("sin", {"h"}, {"b"})) + "," + raises;
-    const std::string stage = R"({"catch":[)" + checkpoint("r", body) + "]}," +
-                              op("mul", {"x", "x"}, {"y"}) + "," + loss_of("y");
+    const std::string stage = stage_that_raises(when);
     const ScenarioRun run = run_stage(stage, "remat");
     require_sound(run, run_stage(stage, "none"));
     CHECK(run.count("replay r#0") == 0);

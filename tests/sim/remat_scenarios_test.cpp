@@ -96,7 +96,7 @@ TEST_CASE("hazard of torch_remat: a bare op reads what a saved region returned",
   const ScenarioRun plain = run_named(cure, "none");
   const ScenarioRun cured = run_named(cure);
   require_sound(cured, plain);
-  CHECK(resident(cured, OwnerClass::persisted) == 16 * 8 * 4);
+  CHECK(resident(cured, OwnerClass::persisted) == std::int64_t{16} * 8 * 4);
   // An exclusion wrapper keeps what it returns unasked.
   require_sound(run_named(name, "exclude-rederive"), plain);
   require_sound(run_named(cure, "exclude-rederive"), plain);
