@@ -27,7 +27,7 @@ class BackwardWalk {
   }
 
   void run(const std::vector<ValueId>& leaves) {
-    const std::vector<bool> runs = graph_->running(leaves);
+    runs_ = graph_->running(leaves);
     arrived_.resize(graph_->nodes().size());
     for (std::size_t i = 0; i < arrived_.size(); ++i)
       arrived_[i].resize(n_outputs(graph_->nodes()[i]));
@@ -35,7 +35,7 @@ class BackwardWalk {
       if (root.node != ReferenceGraph::none) send(root, new_gradient(bytes_of_output(root)));
     }
     for (std::size_t i = arrived_.size(); i-- > 0;) {
-      if (runs[i]) run_node(i, runs, leaves);
+      if (runs_[i]) run_node(i, leaves);
       if (graph_->nodes()[i].is_reached) drop_arrived(i);
     }
   }
@@ -99,7 +99,7 @@ class BackwardWalk {
     to = sum;
   }
 
-  void run_node(std::size_t at, const std::vector<bool>& runs, const std::vector<ValueId>& leaves) {
+  void run_node(std::size_t at, const std::vector<ValueId>& leaves) {
     const ReferenceGraph::Node& node = graph_->nodes()[at];
     const OpStatement* op = op_of(node);
     if (op == nullptr && !node.leaf) {
@@ -114,7 +114,7 @@ class BackwardWalk {
       const ReferenceGraph::Edge& edge = node.edges[i];
       const bool is_wanted =
           edge.node != ReferenceGraph::none
-              ? runs[edge.node]
+              ? runs_[edge.node]
               : edge.leaf && (leaves.empty() ||
                               std::find(leaves.begin(), leaves.end(), *edge.leaf) != leaves.end());
       if (!is_wanted || !any_arrived(at)) continue;
@@ -157,11 +157,13 @@ class BackwardWalk {
         std::max(made_->peak_bytes, saturated_sum(live_.count(), replay.peak_bytes));
     for (const ValueId packed : replay.packed)
       hold(frame, packed);
-    for (const ReferenceGraph::Node& node : graph_->nodes()) {
+    for (std::size_t i = 0; i < graph_->nodes().size(); ++i) {
+      const ReferenceGraph::Node& node = graph_->nodes()[i];
       if (!node.is_reached || node.excluded_in != frame) continue;
+      const bool is_handed_out = forward_->rules_.remat && runs_[i];
       each_slot(node, *op_of(node), [&](ValueId saved) {
         hold(frame, saved);
-        if (retain_) leave(frame, saved);
+        if (retain_ && !is_handed_out) leave(frame, saved);
       });
     }
     for (const ValueId argument : replay.fetched)
@@ -260,6 +262,7 @@ class BackwardWalk {
   ByteTotal live_;
   bool retain_;
   ReferenceBackward* made_;
+  std::vector<bool> runs_;                      // by node
   std::vector<std::vector<Gradient>> arrived_;  // by node and output
   std::vector<Storage> storages_;
   std::set<std::size_t> replayed_;

@@ -87,10 +87,13 @@ class Walker {
     return stretch_.stop_after != 0 && walk_.packed.size() == stretch_.stop_after;
   }
 
-  /// P7: what the frame's region returned.
+  /// P7: what the frame's region returned. One that runs without gradients has no boundaries, nor
+  /// one that raised.
   void pack_boundaries(const State& state) {
     if (!rules_->remat || stretch_.frame == ReferenceGraph::no_frame) return;
-    for (const bool has_boundary : wrappers_->at(stretch_.frame)->has_boundary)
+    const ReferenceWrapper* region = wrappers_->at(stretch_.frame);
+    if (region == nullptr) return;
+    for (const bool has_boundary : region->has_boundary)
       if (has_boundary && pack(*program_->trigger, state)) return;
   }
 

@@ -116,6 +116,7 @@ struct RematRules {
   bool persists_on_demand = true;  // outputs that a replay will read; otherwise all of them
   bool finds_by_storage = true;    // which region made a tensor; otherwise by the tensor object
   bool hands_out_once = true;      // what a replay brings to a slot; the next replay brings it anew
+  bool refuses_all_writes = true;  // to what a replay is served; otherwise those that autograd sees
 };
 
 /// A tensor that an excluded region saves, held against one of its arguments as it came in.

@@ -271,6 +271,7 @@ class Rank : private SlotOwner {
   Flow serve_saved(Walk& walk, const WrapperBegin& region, SaveRecord& record);
   void put_placeholder(Walk& walk, const WrapperBegin& region, std::size_t output);
   Flow refuse_placeholder_inputs(Walk& walk, const OpStatement& op);
+  Flow refuse_served_write(Walk& walk, const OpStatement& op);
   Flow put_triggers(Walk& walk, std::uint32_t frame, const RegionBegin& region);
   Flow repeat_triggers(Walk& walk, const CheckpointFrame& frame);
   std::string input_slot_name(const CheckpointFrame& frame, const InputSlot& slot) const;

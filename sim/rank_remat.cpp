@@ -306,6 +306,26 @@ Flow Rank::refuse_placeholder_inputs(Walk& walk, const OpStatement& op) {
   return Flow::done;
 }
 
+/// What a replay is served is forward's own: a write would come there a second time. Autograd
+/// refuses those that it sees, of a view that a function of torch_remat's made.
+Flow Rank::refuse_served_write(Walk& walk, const OpStatement& op) {
+  const bool may_be_served = remat_rules_.handles_regions && walk.packs == Packs::refills;
+  if (!may_be_served || !op.writes) return Flow::done;
+  const CheckpointFrame& frame = *frames_[walk.frame];
+  for (const ValueId input : op.inputs) {
+    if (!lies_on(*program_, input, *op.writes)) continue;
+    const auto found = frame.saves.by_origin.find(origin_of(tensor_of(walk, input, walk.owner)));
+    const bool is_served = found != frame.saves.by_origin.end();
+    if (!is_served || !(remat_rules_.refuses_all_writes || requires_grad(walk, input))) continue;
+    const SaveRecords::Place& output = found->second.front();
+    return fail("E-MUTATED", runtime_error,
+                fmt::format("{} in replay writes output {} of {}, which forward kept: it would be "
+                            "written twice; write it in a region that is saved",
+                            op.name, output.output, described(frame, *output.record->region)));
+  }
+  return Flow::done;
+}
+
 /// Every output of the checkpointed region passes a recompute boundary: the first that backward
 /// asks for, and the last that a replay saves.
 Flow Rank::put_triggers(Walk& walk, std::uint32_t frame, const RegionBegin& region) {

@@ -117,6 +117,7 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
   if (program_->placeholder) {
     if (const Flow flow = refuse_unkept_inputs(walk, op); flow != Flow::done) return flow;
   }
+  if (const Flow flow = refuse_served_write(walk, op); flow != Flow::done) return flow;
   const Phase phase = log_->phase();
   if (op.by_caller) log_->set_phase(Phase::setup);
   std::vector<SavedSlot> saves;  // a node's, where there is one

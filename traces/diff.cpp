@@ -61,7 +61,8 @@ std::optional<std::string> comparable(const EventView& event, const Context& con
       if (!counts(event, context)) return std::nullopt;
       return fmt::format("op {}", event.text(Field::name));
     case Kind::repack:
-      if (!event.has(Field::idx)) return std::nullopt;  // of a region of torch_remat
+      // By its slot alone: an input of a region of torch_remat, which no recorder shows.
+      if (event.has(Field::slot) && !event.has(Field::frame)) return std::nullopt;
       return fmt::format("save f{}.{}", number_or_none(event.integer(Field::frame)),
                          number_or_none(event.integer(Field::idx)));
     case Kind::cache_pop:

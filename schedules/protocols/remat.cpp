@@ -34,7 +34,8 @@ RematRules RematProtocol::remat_rules() const {
   return {.handles_regions = true,
           .persists_on_demand = !has(ProtocolFault::outputs_persisted_at_once),
           .finds_by_storage = !has(ProtocolFault::outputs_known_by_tensor),
-          .hands_out_once = !has(ProtocolFault::references_filled_once)};
+          .hands_out_once = !has(ProtocolFault::references_filled_once),
+          .refuses_all_writes = is_strict()};
 }
 
 /// torch_remat brings parameters like any other input. Strict keeps them, which costs no bytes:

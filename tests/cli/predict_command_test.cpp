@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 const std::string torch = "traces/recorded/02_nonreentrant_early_stop.jsonl.gz";
 const std::string plain = "traces/recorded/01_mlp_no_ckpt.jsonl.gz";
-const std::string other = "traces/recorded/15_remat_save_chain_placeholder.jsonl.gz";
+const std::string other = "traces/recorded/16h_pretrigger_silent_group.jsonl.gz";
 
 std::string recording(const std::string& path) {
   return unpacked_bytes(std::string(REMATSIM_SOURCE_DIR "/") + path);
@@ -117,14 +117,17 @@ TEST_CASE("predict --json prints one object with the promised keys and nothing e
   CHECK_FALSE(file.contains("predicted"));
   CHECK(result["files"][1]["protocol"] == "none");
   CHECK(result["files"][2]["match"].is_null());
-  CHECK(result["files"][2]["unsupported"] == "torch_remat regions");
+  CHECK(result["files"][2]["unsupported"] ==
+        "a pretrigger phase: what it reads is not visible in the forward part");
 }
 
 TEST_CASE("predict names the protocol that the recording ran under", "[cli]") {
-  const std::map<std::string, std::string> protocols = {{"01_mlp_no_ckpt", "none"},
-                                                        {"04_reentrant", "torch-reentrant"},
-                                                        {"05a_nested", "torch"},
-                                                        {"07_sac_policy_mm_attn", "torch-sac"}};
+  const std::map<std::string, std::string> protocols = {
+      {"01_mlp_no_ckpt", "none"},
+      {"04_reentrant", "torch-reentrant"},
+      {"05a_nested", "torch"},
+      {"07_sac_policy_mm_attn", "torch-sac"},
+      {"15_remat_save_chain_placeholder", "remat"}};
   for (const auto& [name, protocol] : protocols) {
     CAPTURE(name);
     const ProgramRun run = rematsim({"predict", "traces/recorded/" + name + ".jsonl.gz", "--json"});
@@ -224,7 +227,7 @@ TEST_CASE("predict --trace is of one recording that can be predicted", "[cli]") 
   CHECK(two.err == "error: --trace writes the trace of one prediction; expected one recording\n");
   const ProgramRun unsupported = rematsim({"predict", other, "--trace", path});
   CHECK(unsupported.exit_code == 0);
-  CHECK(unsupported.out.find("not predicted: torch_remat regions") != std::string::npos);
+  CHECK(unsupported.out.find("not predicted: a pretrigger phase") != std::string::npos);
   CHECK(folder.entries() == 0);
 }
 

@@ -83,16 +83,17 @@ TEST_CASE("simulate --protocol runs a scenario under another protocol", "[cli]")
   CHECK(text.out.find("Again: rematsim simulate " + border + " --protocol exclude (seed 0)") !=
         std::string::npos);
   CHECK(text.out.find("  resident, EXCL_SAVED") != std::string::npos);
-  const ProgramRun unknown = rematsim({"simulate", border, "--protocol", "remat"});
+  const ProgramRun unknown = rematsim({"simulate", border, "--protocol", "megatron"});
   CHECK(unknown.exit_code == 2);
   CHECK(unknown.err ==
-        "error: --protocol: unknown protocol 'remat'; expected one of none, torch, "
-        "torch-reentrant, torch-sac, exclude, exclude-rederive\n");
+        "error: --protocol: unknown protocol 'megatron'; expected one of none, torch, "
+        "torch-reentrant, torch-sac, exclude, exclude-rederive, remat, kept-ops, kept-callables, "
+        "markers\n");
   const ProgramRun nameless = rematsim({"simulate", border, "--protocol", ""});
   CHECK(nameless.exit_code == 2);
   CHECK(nameless.err ==
         "error: --protocol: unknown protocol ''; expected one of none, torch, torch-reentrant, "
-        "torch-sac, exclude, exclude-rederive\n");
+        "torch-sac, exclude, exclude-rederive, remat, kept-ops, kept-callables, markers\n");
 }
 
 TEST_CASE("simulate: an error that the training loop catches is told, and is no failure", "[cli]") {

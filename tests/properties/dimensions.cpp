@@ -164,38 +164,59 @@ bool owns_its_argument(const GeneratedCase& made) {
   return false;
 }
 
+/// Some region of a chain hands on what no replay will have: an exclusion wrapper is told so, and
+/// between saved regions of torch_remat nobody asks for it.
+bool has_chain(const GeneratedCase& made) {
+  std::set<std::uint32_t> handed_on;
+  std::set<std::uint32_t> asked_for;
+  std::set<std::uint32_t> returned;
+  for (const Statement& statement : statements_of(made)) {
+    if (const auto* needs = std::get_if<NeedsTensor>(&statement))
+      asked_for.insert(needs->value.index());
+    const auto* region = std::get_if<WrapperBegin>(&statement);
+    if (region == nullptr) continue;
+    if (!region->save_output) return true;
+    const bool is_saved = region->policy == WrapperBegin::Policy::save;
+    for (const WrapperBegin::Input& input : region->inputs)
+      (is_saved ? handed_on : asked_for).insert(input.value.index());
+    for (const ValueId output : region->outputs)
+      if (is_saved) returned.insert(output.index());
+  }
+  return std::any_of(returned.begin(), returned.end(), [&](std::uint32_t value) {
+    return handed_on.count(value) != 0 && asked_for.count(value) == 0;
+  });
+}
+
 /// How excluded regions show; edits put some where the dimension is off.
 std::vector<Dimension> dimensions_of_excluded_regions() {
   const auto any_wrapper = [](const GeneratedCase& made,
                               const std::function<bool(const WrapperBegin&)>& holds) {
     return made.edit == Edit::none && any<WrapperBegin>(made, holds);
   };
-  return {
-      {Feature::excluded,
-       [=](const auto& made) { return any_wrapper(made, [](const auto&) { return true; }); }, 0.05},
-      {Feature::chains,
-       [=](const auto& made) {
-         return any_wrapper(made, [](const WrapperBegin& wrapper) { return !wrapper.save_output; });
-       },
-       0.01},
-      {Feature::nested_arguments,
-       [=](const auto& made) {
-         return any_wrapper(made, [](const WrapperBegin& wrapper) {
-           return std::any_of(wrapper.inputs.begin(), wrapper.inputs.end(),
-                              [](const WrapperBegin::Input& input) {
-                                return input.path.starts_with("kwarg") ||
-                                       input.path.find(".k") != std::string::npos;
-                              });
-         });
-       },
-       0.01},
-      {Feature::caught_errors,
-       [](const auto& made) {
-         return any<CatchBegin>(made, [](const CatchBegin&) { return true; });
-       },
-       0.05},
-      {Feature::fresh_arguments,
-       [](const auto& made) { return made.edit == Edit::none && owns_its_argument(made); }, 0.01}};
+  return {{Feature::excluded,
+           [=](const auto& made) { return any_wrapper(made, [](const auto&) { return true; }); },
+           0.1, true},
+          {Feature::chains,
+           [](const auto& made) { return made.edit == Edit::none && has_chain(made); }, 0.02, true},
+          {Feature::nested_arguments,
+           [=](const auto& made) {
+             return any_wrapper(made, [](const WrapperBegin& wrapper) {
+               return std::any_of(wrapper.inputs.begin(), wrapper.inputs.end(),
+                                  [](const WrapperBegin::Input& input) {
+                                    return input.path.starts_with("kwarg") ||
+                                           input.path.find(".k") != std::string::npos;
+                                  });
+             });
+           },
+           0.015, true},
+          {Feature::caught_errors,
+           [](const auto& made) {
+             return any<CatchBegin>(made, [](const CatchBegin&) { return true; });
+           },
+           0.05},
+          {Feature::fresh_arguments,
+           [](const auto& made) { return made.edit == Edit::none && owns_its_argument(made); },
+           0.01, true}};
 }
 
 /// The same of what the training loop does, and of sizes and policies.
@@ -261,6 +282,11 @@ std::vector<Dimension> dimensions_of_the_loop() {
 
 const std::vector<Statement>& statements_of(const GeneratedCase& made) {
   return made.scenario.program.forwards.front().statements;
+}
+
+bool leaves_regions_out(const GeneratedCase& made) {
+  const std::string& protocol = made.scenario.protocol;
+  return protocol == "exclude" || protocol == "exclude-rederive" || protocol == "remat";
 }
 
 bool any_op(const GeneratedCase& made, const std::function<bool(const OpStatement&)>& holds) {

@@ -92,6 +92,33 @@ TEST_CASE("P10 keeps what its policy names, and runs that once", "[properties]")
         std::map<std::string, std::int64_t>{{"scale", 1}, {"sin", 1}, {"tanh", 2}});
 }
 
+TEST_CASE("P7 runs saved regions once, and keeps what they save and what a replay reads",
+          "[properties]") {
+  const auto region = [](const std::string& name, const std::string& recompute,
+                         const std::string& body) {
+    return R"({"region":")" + name + R"(","recompute":)" + recompute + R"(,"body":[)" + body + "]}";
+  };
+  const std::string saved =
+      region("s", "false", made("sin", "a", "b", 17) + "," + made("sin", "b", "c", 19));
+  const std::string body = made("sin", "x", "a", 13) + "," + saved + ",";
+  const auto expected_of = [&](const std::string& rest) {
+    return expected(scenario(
+        R"({"checkpoint":"r","body":[)" + body + rest + "]}," + made("scale", "d", "loss", 23),
+        "remat"));
+  };
+  // s keeps b; a comes with the replay, c is served to the recomputed sin.
+  const Expectation read = expected_of(region("t", "true", made("sin", "c", "d", 29)));
+  CHECK(read.resident_bytes == 17 + 19 + 23);
+  CHECK(counts(read) == std::map<std::string, std::int64_t>{{"scale", 1}, {"sin", 6}});
+  // A saved region instead keeps c itself, and runs once.
+  const Expectation chained = expected_of(region("t", "false", made("sin", "c", "d", 29)));
+  CHECK(chained.resident_bytes == 17 + 19 + 23);
+  CHECK(counts(chained) == std::map<std::string, std::int64_t>{{"scale", 1}, {"sin", 5}});
+  // One that does not need it in backward keeps nothing.
+  const Expectation handed = expected_of(region("t", "false", made("scale", "c", "d", 29)));
+  CHECK(handed.resident_bytes == 17 + 23);
+}
+
 TEST_CASE("what is expected of random cases is exact for bytes after forward, and never too little",
           "[properties]") {
   std::int64_t n_told = 0;

@@ -209,11 +209,24 @@ TEST_CASE("an op has a known kind and tensors that go together", "[sim]") {
 TEST_CASE("a statement is one of those that are known", "[sim]") {
   const std::string known =
       "; expected one of the keys op, view, in_place, random, container, checkpoint, unit, "
-      "exclude, call, "
+      "exclude, region, needs_tensor, call, "
       "branch, no_grad, catch, side_effect, update, raise";
   check_statements({
       {R"({})", "5: this statement says nothing that is known" + known + at_0},
-      {R"({"region": "gemm"})", "5: this statement says nothing that is known" + known + at_0},
+      {R"({"rgion": "gemm"})", "5: this statement says nothing that is known" + known + at_0},
+      {R"({"region": "gemm"})", "5: 'recompute' is missing; expected it here" + at_0},
+      {R"({"region": "gemm", "recompute": false})",
+       "5: 'body' is missing; expected it here" + at_0},
+      {R"({"region": "", "recompute": false, "body": []})",
+       "5: a region without a name; expected one (at /program/stages/0/0/region)"},
+      {R"({"region": "gemm", "recompute": 1, "body": []})",
+       "5: this is 1; expected true or false (at /program/stages/0/0/recompute)"},
+      {R"({"region": "gemm", "recompute": true, "body": [], "save_output": true})",
+       "5: unknown key 'save_output'; expected one of region, recompute, in, kwargs, out, body (at "
+       "/program/stages/0/0/save_output)"},
+      {R"({"needs_tensor": "y"})", "5: 'y" + not_made + "/program/stages/0/0/needs_tensor)"},
+      {R"({"needs_tensor": "x", "in": []})",
+       "5: unknown key 'in'; expected one of needs_tensor (at /program/stages/0/0/in)"},
       {R"({"exclude": "gemm"})", "5: 'body' is missing; expected it here" + at_0},
       {R"("sin")", "5: this is the text \"sin\"; expected an object" + at_0},
       {R"([])", "5: this is array; expected an object" + at_0},

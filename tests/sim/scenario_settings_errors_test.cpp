@@ -39,22 +39,24 @@ TEST_CASE("a protocol is a known one with options of its own", "[sim]") {
       {R"("protocol": "torch")",
        "3: this is the text \"torch\"; expected an object (at /protocol)"},
       {R"("protocol": {})", "3: 'name' is missing; expected it here (at /protocol)"},
-      {R"("protocol": {"name": "remat"})",
-       "3: unknown protocol 'remat'; expected one of none, torch, torch-reentrant, torch-sac, "
-       "exclude, exclude-rederive (at "
+      {R"("protocol": {"name": "megatron"})",
+       "3: unknown protocol 'megatron'; expected one of none, torch, torch-reentrant, torch-sac, "
+       "exclude, exclude-rederive, remat (at "
        "/protocol/name)"},
       {R"("protocol": {"name": ""})",
        "3: unknown protocol ''; expected one of none, torch, torch-reentrant, torch-sac, exclude, "
-       "exclude-rederive (at "
+       "exclude-rederive, remat (at "
        "/protocol/name)"},
       {R"("protocol": {"name": "torch", "early": true})",
        "3: unknown key 'early'; expected one of name, early_stop, compat, determinism_check, "
-       "preserve_rng, allow_cache_entry_mutation, ambient_hooks, boundaries, dw_tasks, keep, "
+       "preserve_rng, allow_cache_entry_mutation, ambient_hooks, boundaries, state_hooks, "
+       "dw_tasks, keep, "
        "keep_every (at "
        "/protocol/early)"},
       {R"("protocol": {"name": "torch", "fault": "refilled_kept"})",  // planted by mutants only
        "3: unknown key 'fault'; expected one of name, early_stop, compat, determinism_check, "
-       "preserve_rng, allow_cache_entry_mutation, ambient_hooks, boundaries, dw_tasks, keep, "
+       "preserve_rng, allow_cache_entry_mutation, ambient_hooks, boundaries, state_hooks, "
+       "dw_tasks, keep, "
        "keep_every (at "
        "/protocol/fault)"},
       {R"("protocol": {"name": "torch", "early_stop": "on"})",
@@ -67,6 +69,8 @@ TEST_CASE("a protocol is a known one with options of its own", "[sim]") {
        "3: unknown boundaries 'replay'; expected both, forward or none (at /protocol/boundaries)"},
       {R"("protocol": {"name": "exclude", "boundaries": "both"})",
        "3: 'exclude' has no boundaries; expected no such option (at /protocol/boundaries)"},
+      {R"("protocol": {"name": "remat", "state_hooks": "none"})",
+       "3: this is the text \"none\"; expected true or false (at /protocol/state_hooks)"},
       {R"("protocol": {"name": "torch", "dw_tasks": "many"})",
        "3: unknown dw_tasks 'many'; expected one or per_group (at /protocol/dw_tasks)"},
       {R"("protocol": {"name": "torch-sac", "keep": "mm"})",

@@ -25,6 +25,28 @@ std::string names(const Program& program, const std::vector<ValueId>& values) {
   return text;
 }
 
+/// Where a save of an excluded region's body goes: ` [slot 0 of input 1]`; kept: ` [slot 0]`; kept
+/// by hooks of the user's: ` [hooks]`. Of others nothing.
+std::string place_of(const Save& save) {
+  if (!save.excluded) return {};
+  if (save.excluded->number < 0) return " [hooks]";
+  std::string place = " [slot " + std::to_string(save.excluded->number);
+  if (save.excluded->input) place += " of input " + std::to_string(*save.excluded->input);
+  return place + "]";
+}
+
+/// A region within a checkpointed one: `saved r(t4 at [0])`.
+std::string wrapper_line(const Program& program, const WrapperBegin& wrapper) {
+  std::string inputs;
+  for (const WrapperBegin::Input& input : wrapper.inputs)
+    inputs += (inputs.empty() ? "" : ", ") + program.values[input.value].name + " at " + input.path;
+  const bool is_excluded = wrapper.policy == WrapperBegin::Policy::exclude;
+  return std::string(is_excluded            ? "excluded "
+                     : is_left_out(wrapper) ? "saved "
+                                            : "recomputed ") +
+         wrapper.name + "(" + inputs + ")";
+}
+
 std::string op_line(const Program& program, const OpStatement& op) {
   std::string line = std::string(plain_op_name(op.name)) + "(" + names(program, op.inputs) +
                      ") -> " + names(program, op.outputs);
@@ -32,7 +54,7 @@ std::string op_line(const Program& program, const OpStatement& op) {
   bool is_first = true;
   for (const Save& save : op.saves) {
     line += (is_first ? " saves " : ", ") + std::string(save.after_op ? "after " : "") +
-            program.values[save.value].name;
+            program.values[save.value].name + place_of(save);
     is_first = false;
   }
   return line;
@@ -46,6 +68,11 @@ std::string line_of(const Program& program, const Statement& statement) {
            names(program, region->inputs) + ")";
   }
   if (std::holds_alternative<RegionEnd>(statement)) return "end";
+  if (const auto* wrapper = std::get_if<WrapperBegin>(&statement))
+    return wrapper_line(program, *wrapper);
+  if (std::holds_alternative<WrapperEnd>(statement)) return "leave";
+  if (const auto* needs = std::get_if<NeedsTensor>(&statement))
+    return "needs " + program.values[needs->value].name;
   if (const auto* release = std::get_if<Release>(&statement))
     return "release " + names(program, release->values);
   return "another statement";
@@ -105,6 +132,32 @@ SmallRecording& SmallRecording::frame(int frame, const std::string& unit,
           R"(","role":"unit_input","tensor":)" + tensor_json(input));
   }
   return event(R"("kind":"inputs_save","frame":)" + id + R"(,"tensors":)" + list(inputs, false));
+}
+
+SmallRecording& SmallRecording::region(const std::string& name, const std::string& policy) {
+  region_ = name;
+  return event(R"("kind":"region_begin","region":")" + name + R"(","policy":")" + policy + "\"");
+}
+
+SmallRecording& SmallRecording::end_region() {
+  return event(R"("kind":"region_end","region":")" + region_ + "\"");
+}
+
+SmallRecording& SmallRecording::kept(int number, int tensor) {
+  return event(R"("kind":"pack","slot":"r)" + std::to_string(number) +
+               R"(","role":"remat_save","region":")" + region_ + R"(","tensor":)" +
+               tensor_json(tensor));
+}
+
+SmallRecording& SmallRecording::brought(int number, const std::string& path, bool is_view) {
+  return event(R"("kind":"pack","slot":")" + region_ + ":saved_input." + std::to_string(number) +
+               R"(","role":"remat_saved_input","region":")" + region_ + R"(","path":)" + path +
+               R"(,"view":)" + (is_view ? "true" : "false") + R"(,"tensor":null)");
+}
+
+SmallRecording& SmallRecording::persist(int tensor) {
+  return event(R"("kind":"remat_persist","region":")" + region_ + R"(","output":0,"tensor":)" +
+               tensor_json(tensor));
 }
 
 SmallRecording& SmallRecording::unit(const std::string& name, const std::string& more) {

@@ -29,7 +29,8 @@ class Rebuilder {
       observe((*trace_)[i]);
     finish_forward();
     if (sessions_.unsupported() && !run_.unsupported) run_.unsupported = sessions_.unsupported();
-    finish_program(run_.program);
+    // One that is refused may have regions without an end.
+    if (!run_.unsupported) finish_program(run_.program);
     if (tensors_.has_unknown_view() && !run_.unsupported)
       run_.unsupported = "a tensor of the forward shows a view that no recorded op made";
     if (tensors_.reads_another_forward() && !run_.unsupported)
