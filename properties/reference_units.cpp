@@ -25,7 +25,7 @@ class UnitWalk {
   struct Frame {
     std::string owner;
     std::vector<std::string> callables;
-    std::set<const SaveUnit::Interval*> open;
+    std::set<std::pair<std::string, SaveUnit::Interval>> open;  // by the unit's name
   };
 
   const std::vector<Statement>& statements() const { return statements_of(scenario_->program); }
@@ -47,7 +47,7 @@ class UnitWalk {
     for (const std::string& running : frame.callables)
       if (names(unit.callables, running)) return true;
     for (const SaveUnit::Interval& interval : unit.intervals)
-      if (frame.open.contains(&interval)) return true;
+      if (frame.open.contains({unit.name, interval})) return true;
     return names(unit.ops, op);
   }
 
@@ -63,9 +63,9 @@ class UnitWalk {
     for (const SaveUnit& unit : config_->units) {
       for (const SaveUnit::Interval& interval : unit.intervals) {
         if (marker == interval.first) {
-          frame.open.insert(&interval);
+          frame.open.insert({unit.name, interval});
         } else if (marker == interval.second) {
-          frame.open.erase(&interval);
+          frame.open.erase({unit.name, interval});
         }
       }
     }

@@ -111,7 +111,6 @@ class Rank : private SlotOwner {
   /// One graph task: which nodes run, what reaches them.
   struct GraphTask;
   using Graph = LiveGraph;
-
   // rank.cpp
   bool has(RankFault fault) const { return options_.fault == fault; }
   void release(SavedSlot& slot) override;
@@ -364,7 +363,6 @@ class Rank : private SlotOwner {
   EventLog* log_;
   Ledger ledger_;
   Tape tape_;
-
   std::map<std::int64_t, Tensor> leaves_;        // by leaf_key of the value
   std::map<std::int64_t, Owned> leaf_buffers_;   // by leaf_key of the buffer
   std::map<std::int64_t, Gradient> leaf_grads_;  // like leaves_
@@ -375,9 +373,7 @@ class Rank : private SlotOwner {
   std::vector<std::unique_ptr<CheckpointFrame>> frames_;
   std::vector<std::uint32_t> free_frames_;
   std::optional<OpenSession> session_;
-  std::set<Diagnosis> told_;
-  /// Units that have kept something in a layer of this forward, by owners that ran.
-  std::map<std::string, std::set<std::size_t>> n_kept_;
+  UnitBook unit_book_;
   bool graph_is_kept_ = true;  // by the graph task that runs; outside one, as if it were
   std::map<std::int64_t, std::set<std::int64_t>> registered_;  // frames, by session
   std::map<std::int64_t, Shape> other_shapes_;  // by tensor: where it is not its value's
@@ -393,8 +389,7 @@ class Rank : private SlotOwner {
   std::int64_t rng_position_ = 0;
   std::int64_t hook_calls_ = 0;
   std::int64_t replay_peak_ = 0;
-  // What this phase has added to each leaf, by value. How many graph tasks it took is the
-  // protocol's business: a reentrant region has tasks of its own.
+  // What this phase has added to each leaf, by value, in however many graph tasks.
   std::map<std::uint32_t, Ring> phase_grads_;
   std::vector<Contribution> contributions_;
   std::map<std::int64_t, std::int64_t> n_raised_;  // by the number of what raises

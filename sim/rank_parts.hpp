@@ -2,7 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,13 @@ struct PartialWrite {
 struct MatchedCalls {
   std::int64_t entry = 0;
   std::int64_t replayed = 0;
+};
+
+/// What has been told and seen of save units.
+struct UnitBook {
+  std::set<Diagnosis> told;
+  /// Units that have kept something in a layer of this forward, by owners that ran.
+  std::map<std::string, std::set<std::size_t>> kept;
 };
 
 /// What a replay has for a slot.

@@ -77,7 +77,7 @@ Flow Rank::note_asked(const Walk& walk, const OpStatement& op, bool kept) {
   for (const std::size_t unit : asking_units(walk, op)) {
     const std::string& name = units_->units()[unit].name;
     if (kept) {
-      if (!walk.is_replay) n_kept_[owner].insert(unit);
+      if (!walk.is_replay) unit_book_.kept[owner].insert(unit);
       continue;
     }
     if (!op.writes || changes_no_value(op)) continue;
@@ -103,7 +103,7 @@ void Rank::pass_marker(Walk& walk, const Mark& mark) {
 void Rank::warn(const Diagnosis& diagnosis, const std::string& message) {
   Diagnosis key = diagnosis;
   if (has(RankFault::diagnostics_told_once)) key.owner.clear();
-  if (!told_.insert(key).second) return;
+  if (!unit_book_.told.insert(key).second) return;
   log_->warning(diagnosis, message);
 }
 
@@ -131,7 +131,7 @@ void Rank::warn_of_config() {
 void Rank::end_pass(const Walk& walk, const CheckpointFrame& frame) {
   if (units_ == nullptr || walk.is_replay) return;
   const std::string owner(owner_of(frame));
-  n_kept_[owner];  // it ran
+  unit_book_.kept[owner];  // it ran
   for (const auto& [unit, interval] : walk.units.open) {
     if (!units_->keeps_any(owner) || !units_->is_selected(owner, unit)) continue;
     const SaveUnit& asked = units_->units()[unit];
@@ -144,7 +144,7 @@ void Rank::end_pass(const Walk& walk, const CheckpointFrame& frame) {
 
 /// All layers of the micro-batch have run: a unit that kept nothing in any of them keeps nothing.
 void Rank::end_layers(Flow flow) {
-  for (const auto& [owner, kept] : n_kept_) {
+  for (const auto& [owner, kept] : unit_book_.kept) {
     if (flow != Flow::done || !units_->keeps_any(owner)) continue;
     for (std::size_t i = 0; i < units_->units().size(); ++i) {
       const SaveUnit& unit = units_->units()[i];
@@ -154,7 +154,7 @@ void Rank::end_layers(Flow flow) {
                        model_named(owner)));
     }
   }
-  n_kept_.clear();
+  unit_book_.kept.clear();
 }
 
 }  // namespace remat

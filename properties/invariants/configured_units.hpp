@@ -18,8 +18,8 @@ struct ConfiguredUnit {
   bool is_inert() const { return ops.empty() && callables.empty() && intervals.empty(); }
 };
 
-/// The units of a header's `config`, as JSON; none where it has none. Throws HeaderError on units of
-/// another form.
+/// The units of a header's `config`, as JSON; none where it has none. Throws HeaderError on units
+/// of another form.
 std::vector<ConfiguredUnit> configured_units(std::string_view config_json);
 
 }  // namespace remat

@@ -193,30 +193,79 @@ std::vector<Dimension> dimensions_of_excluded_regions() {
                               const std::function<bool(const WrapperBegin&)>& holds) {
     return made.edit == Edit::none && any<WrapperBegin>(made, holds);
   };
-  return {{Feature::excluded,
-           [=](const auto& made) { return any_wrapper(made, [](const auto&) { return true; }); },
-           0.1, true},
-          {Feature::chains,
-           [](const auto& made) { return made.edit == Edit::none && has_chain(made); }, 0.02, true},
-          {Feature::nested_arguments,
+  return {
+      {Feature::excluded,
+       [=](const auto& made) { return any_wrapper(made, [](const auto&) { return true; }); }, 0.1,
+       leaves_regions_out},
+      {Feature::chains, [](const auto& made) { return made.edit == Edit::none && has_chain(made); },
+       0.02, leaves_regions_out},
+      {Feature::nested_arguments,
+       [=](const auto& made) {
+         return any_wrapper(made, [](const WrapperBegin& wrapper) {
+           return std::any_of(wrapper.inputs.begin(), wrapper.inputs.end(),
+                              [](const WrapperBegin::Input& input) {
+                                return input.path.starts_with("kwarg") ||
+                                       input.path.find(".k") != std::string::npos;
+                              });
+         });
+       },
+       0.015, leaves_regions_out},
+      {Feature::caught_errors,
+       [](const auto& made) {
+         return any<CatchBegin>(made, [](const CatchBegin&) { return true; });
+       },
+       0.05},
+      {Feature::fresh_arguments,
+       [](const auto& made) { return made.edit == Edit::none && owns_its_argument(made); }, 0.01,
+       leaves_regions_out}};
+}
+
+/// What save units look at.
+std::vector<Dimension> dimensions_of_save_units() {
+  const auto is_callable = [](const RegionBegin& region) {
+    return region.kind == RegionKind::unit;
+  };
+  return {{Feature::save_units,
            [=](const auto& made) {
-             return any_wrapper(made, [](const WrapperBegin& wrapper) {
-               return std::any_of(wrapper.inputs.begin(), wrapper.inputs.end(),
-                                  [](const WrapperBegin::Input& input) {
-                                    return input.path.starts_with("kwarg") ||
-                                           input.path.find(".k") != std::string::npos;
-                                  });
+             const auto is_generated = [](const Mark& mark) { return mark.name.starts_with("k"); };
+             return any<RegionBegin>(made, is_callable) || any<Mark>(made, is_generated);
+           },
+           0.1, asks_save_units},
+          {Feature::two_models,
+           [](const auto& made) {
+             return any<RegionBegin>(
+                 made, [](const RegionBegin& region) { return !region.owner.empty(); });
+           },
+           0.2, asks_save_units},
+          {Feature::odd_markers,
+           [](const auto& made) {
+             const std::vector<SaveUnit>& units = made.scenario.options.units.units;
+             return std::any_of(units.begin(), units.end(), [&](const SaveUnit& unit) {
+               if (unit.intervals.empty() || made.edit != Edit::none) return false;
+               const auto& [first, last] = unit.intervals.front();
+               return last < first || last == "k4";  // which no program passes
              });
            },
-           0.015, true},
-          {Feature::caught_errors,
+           0.02, asks_save_units},
+          {Feature::compiled,
            [](const auto& made) {
-             return any<CatchBegin>(made, [](const CatchBegin&) { return true; });
+             return any<CompiledBegin>(made, [](const CompiledBegin&) { return true; });
            },
-           0.05},
-          {Feature::fresh_arguments,
-           [](const auto& made) { return made.edit == Edit::none && owns_its_argument(made); },
-           0.01, true}};
+           0.1, asks_save_units}};
+}
+
+bool stands_two_replays(const GeneratedCase& made) {
+  const std::string& protocol = made.scenario.protocol;
+  return protocol == "torch" || protocol == "none" || protocol == "torch-reentrant" ||
+         protocol == "remat";
+}
+
+bool may_split(const GeneratedCase& made) {
+  return made.scenario.protocol == "torch" || made.scenario.protocol == "none";
+}
+
+bool counts_calls(const GeneratedCase& made) {
+  return made.scenario.protocol == "torch-sac";
 }
 
 /// The same of what the training loop does, and of sizes and policies.
@@ -246,12 +295,12 @@ std::vector<Dimension> dimensions_of_the_loop() {
          return made.edit == Edit::none &&
                 any_phase(made, [](const PhaseStep& step) { return step.retain; });
        },
-       0.1},
+       0.2, stands_two_replays},
       {Feature::split,
        [](const auto& made) {
          return any_phase(made, [](const PhaseStep& step) { return step.kind == Kind::dx; });
        },
-       0.05},
+       0.2, may_split},
       {Feature::partial,
        [](const auto& made) {
          return made.edit == Edit::none &&
@@ -274,7 +323,7 @@ std::vector<Dimension> dimensions_of_the_loop() {
       {Feature::same_shapes,
        [](const auto& made) { return made.edit == Edit::none && has_equal_shapes(made); }, 0.5},
       {Feature::counted_policy,
-       [](const auto& made) { return made.scenario.options.keep_every == 2; }, 0.1},
+       [](const auto& made) { return made.scenario.options.keep_every == 2; }, 0.6, counts_calls},
   };
 }
 
@@ -287,6 +336,10 @@ const std::vector<Statement>& statements_of(const GeneratedCase& made) {
 bool leaves_regions_out(const GeneratedCase& made) {
   const std::string& protocol = made.scenario.protocol;
   return protocol == "exclude" || protocol == "exclude-rederive" || protocol == "remat";
+}
+
+bool asks_save_units(const GeneratedCase& made) {
+  return has_save_units(made.scenario.protocol);
 }
 
 bool any_op(const GeneratedCase& made, const std::function<bool(const OpStatement&)>& holds) {
@@ -310,6 +363,8 @@ std::vector<Dimension> dimensions() {
   for (Dimension& more : dimensions_of_the_loop())
     all.push_back(std::move(more));
   for (Dimension& more : dimensions_of_excluded_regions())
+    all.push_back(std::move(more));
+  for (Dimension& more : dimensions_of_save_units())
     all.push_back(std::move(more));
   return all;
 }

@@ -25,11 +25,14 @@ bool has_hidden_tensor(const GeneratedCase& made);
 struct Dimension {
   Feature feature;
   std::function<bool(const GeneratedCase&)> shows;
-  double share_min;                     // of the cases that have the feature
-  bool is_of_excluded_regions = false;  // and then of those under protocols that have some
+  double share_min;  // of the cases that have the feature
+  /// Only among these cases: under the protocols that make something of it.
+  bool (*among)(const GeneratedCase& made) = nullptr;
 };
 /// Its protocol leaves regions out of a replay.
 bool leaves_regions_out(const GeneratedCase& made);
+/// Its protocol asks save units.
+bool asks_save_units(const GeneratedCase& made);
 /// One for each feature: none shows where the feature is off, often enough where it is on.
 std::vector<Dimension> dimensions();
 

@@ -32,7 +32,8 @@ void require_refused(const std::string& body, const std::string& message) {
 TEST_CASE("P7: an op that reads a placeholder raises, and names region and output",
           "[sim][remat]") {
   const std::string reads =
-      " in replay reads the placeholder of region s in r#0 (micro-batch 0) output 0; say that a "
+      " in replay reads the placeholder of region s in r#0 (micro-batch 0, replay) output 0; say "
+      "that a "
       "replay needs the tensor (needs_tensor), or read it in a region that is recomputed";
   // Also one that saves nothing, one that writes it, and one that reads a view of it.
   require_refused(square + "," + op("sin", {"h"}, {"y"}), "E-PLACEHOLDER: sin" + reads);
@@ -63,10 +64,11 @@ TEST_CASE("P7: two regions of one name in a checkpoint are an error, saved or no
           "[sim][remat]") {
   for (const bool recompute : {false, true}) {
     CAPTURE(recompute);
-    require_refused(remat_region("c", recompute, in_a, op("sin", {"a"}, {"h"})) + "," +
-                        remat_region("c", recompute, in_h, op("sin", {"h"}, {"y"})),
-                    "E-STRUCTURE: region c in r#0 (micro-batch 0): a second region of this name in "
-                    "one forward; give it another");
+    require_refused(
+        remat_region("c", recompute, in_a, op("sin", {"a"}, {"h"})) + "," +
+            remat_region("c", recompute, in_h, op("sin", {"h"}, {"y"})),
+        "E-STRUCTURE: region c in r#0 (micro-batch 0, forward): a second region of this name in "
+        "one forward; give it another");
   }
   // One that lies in a saved region's body is part of that.
   CHECK(message_of(run_remat(
@@ -76,22 +78,24 @@ TEST_CASE("P7: two regions of one name in a checkpoint are an error, saved or no
 TEST_CASE("P7: a replay that meets a name twice is an error too", "[sim][remat]") {
   const std::string twice =
       only_in("replay", recomputed("c", in_a + R"(,"out":[])", op("neg", {"a"}, {"q"})));
-  require_refused(twice + "," + recomputed("c", in_a, op("sin", {"a"}, {"y"})),
-                  "E-STRUCTURE: region c in r#0 (micro-batch 0): a second region of this name in "
-                  "one replay; give it another");
+  require_refused(
+      twice + "," + recomputed("c", in_a, op("sin", {"a"}, {"y"})),
+      "E-STRUCTURE: region c in r#0 (micro-batch 0, replay): a second region of this name in "
+      "one replay; give it another");
 }
 
 TEST_CASE("P7: a region to be recomputed within a saved one is an error", "[sim][remat]") {
-  require_refused(saved("o", in_a, recomputed("i", in_a, op("sin", {"a"}, {"y"}))),
-                  "E-STRUCTURE: region i in r#0 (micro-batch 0) is to be recomputed and lies in "
-                  "region o, which is saved: a replay never runs it; save it, or recompute the one "
-                  "around");
+  require_refused(
+      saved("o", in_a, recomputed("i", in_a, op("sin", {"a"}, {"y"}))),
+      "E-STRUCTURE: region i in r#0 (micro-batch 0, forward) is to be recomputed and lies in "
+      "region o, which is saved: a replay never runs it; save it, or recompute the one "
+      "around");
 }
 
 TEST_CASE("P7: checkpointed regions do not nest", "[sim][remat]") {
   const std::string inner = checkpoint("i", op("sin", {"a"}, {"y"}));
   const std::string message =
-      "E-STRUCTURE: i lies in r#0 (micro-batch 0): checkpointed regions do not nest";
+      "E-STRUCTURE: i lies in r#0 (micro-batch 0, forward): checkpointed regions do not nest";
   require_refused(inner, message);
   require_refused(saved("s", in_a, inner), message);
   CHECK(run_remat(make_a + inner).result.error->type == "builtins.NotImplementedError");
@@ -103,22 +107,24 @@ TEST_CASE("P7: forward and replay disagree on a region", "[sim][remat]") {
   };
   const std::string rest = "," + op("sin", {"a"}, {"y"});
   const std::string no_record =
-      "E-CACHE-MISS: region n in r#0 (micro-batch 0): forward left no record of it; forward and "
+      "E-CACHE-MISS: region n in r#0 (micro-batch 0, replay): forward left no record of it; "
+      "forward and "
       "replay ran different code, or it was recomputed then";
   require_refused(only_in("replay", region(false)) + rest, no_record);
   require_refused(only_in("forward", region(true)) + "," + only_in("replay", region(false)) + rest,
                   no_record);
-  require_refused(
-      only_in("forward", region(false)) + "," + only_in("replay", region(true)) + rest,
-      "E-STRUCTURE: region n in r#0 (micro-batch 0): forward saved it, and the replay is to "
-      "recompute it");
+  require_refused(only_in("forward", region(false)) + "," + only_in("replay", region(true)) + rest,
+                  "E-STRUCTURE: region n in r#0 (micro-batch 0, replay): forward saved it, and the "
+                  "replay is to "
+                  "recompute it");
 }
 
 TEST_CASE("P7: an argument that the replay lacks is E-PATH", "[sim][remat]") {
   const std::string body = only_in("forward", op("sin", {"x"}, {"b"})) + "," +
                            saved("n", R"("in":["a","b"])", op("mul", {"a", "b"}, {"y"}));
-  require_refused(body,
-                  "E-PATH: region n in r#0 (micro-batch 0): input arg1 is not there in the replay");
+  require_refused(
+      body,
+      "E-PATH: region n in r#0 (micro-batch 0, replay): input arg1 is not there in the replay");
 }
 
 TEST_CASE("P7: an argument of another layout is refused; torch_remat looks at views only",
@@ -128,7 +134,8 @@ TEST_CASE("P7: an argument of another layout is refused; torch_remat looks at vi
   const std::string body = other + saved("n", in_a, op("mul", {"a", "a"}, {"y"}));
   const ScenarioRun run = run_remat(body);
   CHECK(message_of(run) ==
-        "E-LAYOUT: slot f0.n:saved_input.0 of region n in r#0 (micro-batch 0), input arg0: layout "
+        "E-LAYOUT: slot f0.n:saved_input.0 of region n in r#0 (micro-batch 0, replay), input arg0: "
+        "layout "
         "changed: forward f32[4, 8] strides [8, 1], replay f32[4, 8] strides [16, 1]");
   CHECK(run.broken() == Names{"saved_lists_match"});
   const ScenarioRun published = run_remat(body, as_torch);
@@ -142,7 +149,8 @@ TEST_CASE("P7: an argument that the replay wrote is refused; torch_remat takes i
   const std::string body = make_a + only_in("replay", scaled_in_place("a")) + "," +
                            saved("n", in_a, op("sin", {"a"}, {"y"}));
   CHECK(message_of(run_remat(body)) ==
-        "E-LAYOUT: slot f0.n:saved_input.0 of region n in r#0 (micro-batch 0), input arg0: version "
+        "E-LAYOUT: slot f0.n:saved_input.0 of region n in r#0 (micro-batch 0, replay), input arg0: "
+        "version "
         "changed: forward 0, replay 1");
   const ScenarioRun published = run_remat(body, as_torch);
   CHECK(published.code() == "none");
@@ -168,7 +176,8 @@ TEST_CASE("P7: an output kept for a replay that is written since is E-MUTATED", 
   for (const std::string& options : {std::string(), as_torch}) {
     const ScenarioRun run = run_remat(body, options);
     CHECK(message_of(run) ==
-          "E-MUTATED: output 0 that region s in r#0 (micro-batch 0) kept was mutated (version 0 to "
+          "E-MUTATED: output 0 that region s in r#0 (micro-batch 0, replay) kept was mutated "
+          "(version 0 to "
           "1)");
     CHECK(run.broken() == Names{"version_unchanged"});
   }
@@ -187,7 +196,8 @@ TEST_CASE("P7: a replay that writes what it is served is refused, as forward wro
   for (const std::string& options : {std::string(), as_torch}) {
     const ScenarioRun run = run_remat(writes, options);
     CHECK(message_of(run) ==
-          "E-MUTATED: scale in replay writes output 0 of region s in r#0 (micro-batch 0), which "
+          "E-MUTATED: scale in replay writes output 0 of region s in r#0 (micro-batch 0, replay), "
+          "which "
           "forward kept: it would be written twice; write it in a region that is saved");
     CHECK(run.result.error->type == "builtins.RuntimeError");
     CHECK(run.broken().empty());  // refused before it ran
@@ -214,8 +224,9 @@ TEST_CASE(
                            op("mul", {"a", "h"}, {"y"});
   const ScenarioRun run = run_remat(body);
   CHECK(message_of(run) ==
-        "E-SLOT-STALE: slot f0.n:saved_input.0 of region n in r#0 (micro-batch 0), input arg0, "
-        "read in backward: it was overwritten after the replay filled it (version 0 to 1)");
+        "E-SLOT-STALE: slot f0.n:saved_input.0 of region n in r#0 (micro-batch 0, backward), input "
+        "arg0: "
+        "it was overwritten after the replay filled it (version 0 to 1)");
   CHECK(run.broken() == Names{"version_unchanged"});
   const ScenarioRun published = run_remat(body, as_torch);
   CHECK(published.code() == "none");

@@ -273,8 +273,8 @@ TEST_CASE("P7: dw begins behind the trigger, so what dx read of a saved region i
   const ScenarioRun run = run_remat(body, "", R"({"backward":"split"})");
   REQUIRE(run.code() == "E-TWICE");
   CHECK(run.result.error->message ==
-        "slot f0.c:saved_input.0 of region c in r#0 (micro-batch 0), input arg0, read in "
-        "backward_weight: it was handed out already, and no replay has filled it since");
+        "slot f0.c:saved_input.0 of region c in r#0 (micro-batch 0, backward_weight), input "
+        "arg0: it was handed out already, and no replay has filled it since");
   CHECK(run.result.error->type == "builtins.RuntimeError");
   CHECK(run.broken().empty());  // refused: nothing wrong was read
   CHECK(run_remat(body, R"("compat":"torch")", R"({"backward":"split"})").code() == "E-TWICE");

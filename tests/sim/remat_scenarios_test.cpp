@@ -88,7 +88,8 @@ TEST_CASE("hazard of torch_remat: a bare op reads what a saved region returned",
   const ScenarioRun run = run_named(name);
   REQUIRE(run.code() == "E-PLACEHOLDER");
   CHECK(run.result.error->message ==
-        "add in replay reads the placeholder of region gemm in block#0 (micro-batch 0) output 0; "
+        "add in replay reads the placeholder of region gemm in block#0 (micro-batch 0, replay) "
+        "output 0; "
         "say that a replay needs the tensor (needs_tensor), or read it in a region that is "
         "recomputed");
   CHECK(run.broken() == Names{"boundaries_match"});

@@ -209,8 +209,8 @@ TEST_CASE("an op has a known kind and tensors that go together", "[sim]") {
 TEST_CASE("a statement is one of those that are known", "[sim]") {
   const std::string known =
       "; expected one of the keys op, view, in_place, random, container, checkpoint, unit, "
-      "exclude, region, needs_tensor, call, "
-      "branch, no_grad, catch, side_effect, update, raise";
+      "exclude, region, needs_tensor, mark, compiled, call, branch, no_grad, catch, side_effect, "
+      "update, raise";
   check_statements({
       {R"({})", "5: this statement says nothing that is known" + known + at_0},
       {R"({"rgion": "gemm"})", "5: this statement says nothing that is known" + known + at_0},
@@ -302,10 +302,11 @@ TEST_CASE("a block has a body, and says of itself what it may", "[sim]") {
       {R"({"checkpoint": "c", "body": {}})",
        "5: this is object; expected a list (at /program/stages/0/0/body)"},
       {R"({"checkpoint": "c", "body": [], "early": true})",
-       "5: unknown key 'early'; expected one of checkpoint, in, body, reentrant, early_stop, "
+       "5: unknown key 'early'; expected one of checkpoint, in, body, owner, reentrant, "
+       "early_stop, "
        "preserve_rng (at /program/stages/0/0/early)"},
       {R"({"unit": "u", "body": [], "early": true})",
-       "5: unknown key 'early'; expected one of unit, in, body, reentrant, early_stop, "
+       "5: unknown key 'early'; expected one of unit, in, body, owner, reentrant, early_stop, "
        "preserve_rng (at /program/stages/0/0/early)"},
       {R"({"checkpoint": "c", "body": [], "reentrant": 1})",
        "5: this is 1; expected true or false (at /program/stages/0/0/reentrant)"},

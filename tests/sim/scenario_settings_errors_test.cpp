@@ -41,23 +41,23 @@ TEST_CASE("a protocol is a known one with options of its own", "[sim]") {
       {R"("protocol": {})", "3: 'name' is missing; expected it here (at /protocol)"},
       {R"("protocol": {"name": "megatron"})",
        "3: unknown protocol 'megatron'; expected one of none, torch, torch-reentrant, torch-sac, "
-       "exclude, exclude-rederive, remat (at "
+       "exclude, exclude-rederive, remat, kept-ops, kept-callables, markers (at "
        "/protocol/name)"},
       {R"("protocol": {"name": ""})",
        "3: unknown protocol ''; expected one of none, torch, torch-reentrant, torch-sac, exclude, "
-       "exclude-rederive, remat (at "
+       "exclude-rederive, remat, kept-ops, kept-callables, markers (at "
        "/protocol/name)"},
       {R"("protocol": {"name": "torch", "early": true})",
        "3: unknown key 'early'; expected one of name, early_stop, compat, determinism_check, "
        "preserve_rng, allow_cache_entry_mutation, ambient_hooks, boundaries, state_hooks, "
        "dw_tasks, keep, "
-       "keep_every (at "
+       "keep_every, units, select, sub_models, keeps_any, mode (at "
        "/protocol/early)"},
       {R"("protocol": {"name": "torch", "fault": "refilled_kept"})",  // planted by mutants only
        "3: unknown key 'fault'; expected one of name, early_stop, compat, determinism_check, "
        "preserve_rng, allow_cache_entry_mutation, ambient_hooks, boundaries, state_hooks, "
        "dw_tasks, keep, "
-       "keep_every (at "
+       "keep_every, units, select, sub_models, keeps_any, mode (at "
        "/protocol/fault)"},
       {R"("protocol": {"name": "torch", "early_stop": "on"})",
        "3: this is the text \"on\"; expected true or false (at /protocol/early_stop)"},
