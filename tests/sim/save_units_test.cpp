@@ -259,6 +259,38 @@ TEST_CASE("kept-ops sees into a compiled stretch, callables and markers do not",
   CHECK(warnings(markers) == Texts{"W-UNDER-KEPT u"});
 }
 
+TEST_CASE("markers in a compiled stretch are none", "[sim]") {
+  const std::string rest =
+      op("mm", {"x", "w0"}, {"h"}) + "," + mark("e") + "," + op("tanh", {"h"}, {"y"});
+  const ScenarioRun never = run_layer(compiled(mark("s")) + "," + rest, "markers", unit(between));
+  check_sound(never);
+  CHECK(decisions(never) == Texts{"mm F", "tanh F"});
+  CHECK(warnings(never) == Texts{"W-UNDER-KEPT u"});
+  const ScenarioRun open = run_layer(mark("s") + "," + op("mm", {"x", "w0"}, {"h"}) + "," +
+                                         compiled(mark("e")) + "," + op("tanh", {"h"}, {"y"}),
+                                     "markers", unit(between));
+  check_sound(open);
+  CHECK(decisions(open) == Texts{"mm T", "tanh T"});
+  CHECK(warnings(open) == Texts{"W-OVER-KEPT u"});
+}
+
+TEST_CASE("a reentrant region has no policy of its own: the one around it is asked", "[sim]") {
+  const std::string inner =
+      checkpoint("i", op("mm", {"h", "w1"}, {"j"}) + "," + op("tanh", {"j"}, {"k"}),
+                 R"("reentrant":true,"owner":"m2")");
+  const std::string body = op("cos", {"x"}, {"h"}) + "," + inner;
+  const std::string rest = "," + op("sin", {"k"}, {"y"});
+  const ScenarioRun ops =
+      run_layer(body + rest, "kept-ops", unit(R"("ops":["mm"])", R"("sub_models":{"m2":false})"));
+  check_sound(ops);
+  CHECK(decisions(ops) == Texts{"cos F", "mm T", "tanh F", "sin F"});
+  CHECK(warnings(ops) == Texts{});
+  const ScenarioRun callables =
+      run_layer(callable("f", body) + rest, "kept-callables", unit(R"("callables":["f"])"));
+  check_sound(callables);
+  CHECK(decisions(callables) == Texts{"cos T", "mm T", "tanh T", "sin F"});
+}
+
 TEST_CASE("a replay that stops between two markers tells nothing", "[sim]") {
   const std::string body = op("sin", {"x"}, {"h"}) + "," + mark("s") + "," +
                            op("mm", {"h", "w0"}, {"i"}) + "," + op("neg", {"i"}, {"y"}) + "," +

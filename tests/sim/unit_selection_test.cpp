@@ -1,7 +1,9 @@
 #include <catch2/catch.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "sim/scenario_writer.hpp"
 #include "tests/sim/unit_run.hpp"
 
 // Which save units are asked for (protocols.md I-43, I-44), and what becomes of regions for which
@@ -106,6 +108,20 @@ TEST_CASE("`sub_models` says otherwise for one model", "[sim]") {
     const ScenarioRun run = run_models("kept-ops", units + R"(,"sub_models":{"m1":true})");
     check_sound(run);
     CHECK(decisions(run) == Texts{"mm T", "tanh T"});
+  }
+}
+
+TEST_CASE("units are of no account where a scenario is run under another protocol", "[sim]") {
+  for (const char* protocol : {"none", "torch", "torch-sac", "exclude-rederive"}) {
+    CAPTURE(protocol);
+    Scenario scenario =
+        *run_models("kept-ops", R"("units":{"u":{"ops":["sin"]},"v":{"ops":[]}},"select":true)")
+             .scenario;
+    scenario.protocol = protocol;
+    scenario.config_json = config_json(protocol_json(scenario), scenario);
+    const ScenarioRun run = run_scenario(std::move(scenario));
+    check_sound(run);
+    CHECK(warnings(run) == Texts{});
   }
 }
 
