@@ -81,7 +81,7 @@ class UnitWalk {
         if (!run_region(at, *region, frame)) return false;
         at = region->end;
       } else if (const auto* mark = std::get_if<Mark>(&statement)) {
-        if (frame != nullptr) meet_mark(mark->name, *frame);
+        if (frame != nullptr && !is_compiled_) meet_mark(mark->name, *frame);
       } else if (const auto* compiled = std::get_if<CompiledBegin>(&statement)) {
         const bool was = std::exchange(is_compiled_, true);
         const bool goes_on = run(at + 1, compiled->end, frame);
@@ -104,9 +104,13 @@ class UnitWalk {
 
   bool run_region(std::size_t at, const RegionBegin& region, Frame* frame) {
     if (region.kind == RegionKind::checkpointed) {
+      const bool keeps_nothing = !keeps_any(region.owner);
+      if (keeps_nothing) found_->without_any.insert(region.owner);
+      // A reentrant region has no policy of its own: it is code of the region around it.
+      if (region.reentrant || (keeps_nothing && config_->reentrant_without_units))
+        return run(at + 1, region.end, frame);
       Frame own;
       own.owner = region.owner;
-      if (!keeps_any(region.owner)) found_->without_any.insert(region.owner);
       return run(at + 1, region.end, &own);
     }
     if (frame != nullptr) frame->callables.push_back(region.name);

@@ -94,7 +94,9 @@ Flow Rank::note_asked(const Walk& walk, const OpStatement& op, bool kept) {
   return Flow::done;
 }
 
+/// In compiled code a marker is nothing.
 void Rank::pass_marker(Walk& walk, const Mark& mark) {
+  if (walk.is_compiled) return;
   log_->mark(mark.name);
   if (units_ != nullptr && walk.cache_of) units_->pass(mark.name, walk.units);
 }

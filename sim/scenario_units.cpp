@@ -26,6 +26,12 @@ Kinds kinds_of(std::string_view protocol) {
   return {.intervals = protocol == "markers"};
 }
 
+/// A scenario with units may be run under another protocol than its own, too.
+bool has_use_for_units(std::string_view protocol) {
+  const Kinds kinds = kinds_of(protocol);
+  return kinds.ops || kinds.intervals;
+}
+
 /// "aten::mm" and "mm" are one op.
 std::string bare_name(const std::string& name) {
   const std::size_t colons = name.rfind("::");
@@ -133,10 +139,9 @@ std::set<std::string> owners_of(const Program& program) {
 
 void read_units(const JsonPlace& protocol, Scenario& scenario) {
   UnitConfig& config = scenario.options.units;
-  const Kinds kinds = kinds_of(scenario.protocol);
   for (const char* key : {"units", "select", "sub_models", "keeps_any", "mode"}) {
     if (const auto place = protocol.find(key))
-      require(*place, kinds.ops || kinds.intervals, scenario.protocol, "save units");
+      require(*place, has_use_for_units(scenario.protocol), scenario.protocol, "save units");
   }
   if (const auto units = protocol.find("units")) {
     for (const std::string& name : units->keys())
@@ -159,7 +164,7 @@ void read_units(const JsonPlace& protocol, Scenario& scenario) {
 
 std::string units_json(const Scenario& scenario) {
   const UnitConfig& config = scenario.options.units;
-  if (config.units.empty()) return {};
+  if (config.units.empty() || !has_use_for_units(scenario.protocol)) return {};
   const UnitPolicy policy(config, {});
   Json json = Json::object();
   for (std::size_t i = 0; i < config.units.size(); ++i) {
@@ -175,6 +180,7 @@ std::string units_json(const Scenario& scenario) {
 WrittenUnits written_units(const Scenario& scenario) {
   const UnitConfig& config = scenario.options.units;
   WrittenUnits text;
+  if (!has_use_for_units(scenario.protocol)) return text;
   const auto append = [](std::string& to, std::string_view key, const Json& value) {
     to += ",\"" + std::string(key) + "\":" + value.dump();
   };

@@ -13,7 +13,7 @@ namespace remat {
 void read_units(const JsonPlace& protocol, Scenario& scenario);
 
 /// The units as a trace's header has them (`config.units`): what each stands for, and the models
-/// that select it. Empty where there are none.
+/// that select it. Empty where there are none, and under a protocol that has no use for them.
 std::string units_json(const Scenario& scenario);
 /// The same as the keys of a protocol object, each with its comma: in alphabetical order, between
 /// other keys.

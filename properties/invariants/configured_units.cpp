@@ -36,7 +36,10 @@ ConfiguredUnit unit_from(const std::string& name, const Json& json) {
   unit.ops = names_at(json, name, "ops");
   unit.callables = names_at(json, name, "callables");
   unit.owners = names_at(json, name, "owners");
-  unit.is_ignored = json.value("ignored", false);
+  if (json.contains("ignored")) {
+    if (!json["ignored"].is_boolean()) wrong("/" + name + "/ignored", "true or false");
+    unit.is_ignored = json["ignored"].get<bool>();
+  }
   if (!json.contains("intervals")) return unit;
   for (const Json& interval : json["intervals"]) {
     const bool is_pair = interval.is_array() && interval.size() == 2 && interval[0].is_string() &&
