@@ -56,9 +56,10 @@ void read_ops(const JsonPlace& ops, SaveUnit& unit) {
 void read_intervals(const JsonPlace& intervals, Compat compat, SaveUnit& unit) {
   for (const JsonPlace& interval : intervals.items()) {
     const std::vector<std::string> markers = interval.texts();
-    if (markers.size() != 2)
+    if (markers.size() != 2) {
       interval.fail("an interval of " + std::to_string(markers.size()) +
                     " markers; expected the one that begins it and the one that ends it");
+    }
     if (markers[0] == markers[1] && compat == Compat::strict) {
       interval.fail("the interval begins and ends at '" + markers[0] +
                     "', so that it never ends; expected two markers");

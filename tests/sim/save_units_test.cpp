@@ -1,6 +1,5 @@
 #include <catch2/catch.hpp>
 #include <string>
-#include <vector>
 
 #include "tests/sim/unit_run.hpp"
 
@@ -8,8 +7,6 @@
 
 namespace remat {
 namespace {
-
-using Texts = std::vector<std::string>;
 
 /// A layer that takes `x` and makes `y`, and its loss.
 ScenarioRun run_layer(const std::string& body, const std::string& protocol,
@@ -20,7 +17,7 @@ ScenarioRun run_layer(const std::string& body, const std::string& protocol,
 /// No error, no finding, gradients of the plain run.
 void check_sound(const ScenarioRun& run) {
   CHECK(run.code() == "none");
-  CHECK(run.broken() == Texts{});
+  CHECK(run.broken() == no_texts);
   CHECK(run.result.gradients_match == true);
 }
 
@@ -52,7 +49,7 @@ TEST_CASE("kept-ops: the tanh counts 2, 4 and 2", "[sim]") {
         checkpoint("b", linear(1, "b", "g") + "," + op("tanh", {"g"}, {"y"}));
     const ScenarioRun run = run_stage(layers + "," + loss_of("y"), protocol, options);
     check_sound(run);
-    CHECK(warnings(run) == Texts{});
+    CHECK(warnings(run) == no_texts);
     return runs_of(run, "tanh");
   };
   CHECK(tanhs("none", "") == 2);
@@ -64,7 +61,7 @@ TEST_CASE("kept-ops skips names that are registered nowhere", "[sim]") {
   const ScenarioRun run = run_layer(mm_tanh, "kept-ops", unit(R"("ops":["vendor::fused","mm"])"));
   check_sound(run);
   CHECK(decisions(run) == Texts{"mm T", "tanh F"});
-  CHECK(warnings(run) == Texts{});
+  CHECK(warnings(run) == no_texts);
 }
 
 TEST_CASE("kept-ops: a unit none of whose ops is registered is inert, which each model is told",
@@ -97,7 +94,7 @@ TEST_CASE("kept-callables: a callable is left when it raises", "[sim]") {
   const ScenarioRun run = run_layer(body, "kept-callables", unit(R"("callables":["f"])"));
   check_sound(run);
   CHECK(decisions(run) == Texts{"sin T", "mm F", "tanh F"});
-  CHECK(warnings(run) == Texts{});
+  CHECK(warnings(run) == no_texts);
 }
 
 TEST_CASE("kept-callables takes ops by their names too", "[sim]") {
@@ -116,7 +113,7 @@ TEST_CASE("markers keep from the first up to the second, which is no part of it"
   const ScenarioRun run = run_layer(body, "markers", unit(between));
   check_sound(run);
   CHECK(decisions(run) == Texts{"sin F", "mm T", "tanh T", "sin F"});
-  CHECK(warnings(run) == Texts{});
+  CHECK(warnings(run) == no_texts);
   CHECK(runs_of(run, "mm") == 1);
 }
 
@@ -140,7 +137,7 @@ TEST_CASE("markers open and close without pairs", "[sim]") {
     const ScenarioRun run = run_layer(products({"s", "s", "e", "e"}), "markers", unit(between));
     check_sound(run);
     CHECK(decisions(run) == Texts{"mm T", "mm T", "mm F", "mm F"});
-    CHECK(warnings(run) == Texts{});
+    CHECK(warnings(run) == no_texts);
   }
   SECTION("intervals of one unit overlap, and know nothing of one another") {
     const ScenarioRun run = run_layer(products({"s", "t", "e", "f"}), "markers",
@@ -229,7 +226,7 @@ TEST_CASE("markers refuse an op that writes between them", "[sim]") {
         "scale in l#0 (micro-batch 0, forward) writes in place, and unit u is to keep what it "
         "makes: move the "
         "op out of the unit's markers");
-  CHECK(warnings(run) == Texts{});
+  CHECK(warnings(run) == no_texts);
   SECTION("and leave one alone that writes behind them") {
     const std::string behind = mark("s") + "," + op("sin", {"x"}, {"a"}) + "," + mark("e") + "," +
                                op("mm", {"a", "w0"}, {"h"}) + "," + in_place("scale", "h") + "," +
@@ -246,7 +243,7 @@ TEST_CASE("kept-ops sees into a compiled stretch, callables and markers do not",
   const ScenarioRun ops = run_layer(inside + rest, "kept-ops", unit(R"("ops":["mm"])"));
   check_sound(ops);
   CHECK(decisions(ops) == Texts{"mm T", "tanh F"});
-  CHECK(warnings(ops) == Texts{});
+  CHECK(warnings(ops) == no_texts);
   const ScenarioRun callables =
       run_layer(callable("f", inside) + rest, "kept-callables", unit(R"("callables":["f"])"));
   check_sound(callables);
@@ -284,7 +281,7 @@ TEST_CASE("a reentrant region has no policy of its own: the one around it is ask
       run_layer(body + rest, "kept-ops", unit(R"("ops":["mm"])", R"("sub_models":{"m2":false})"));
   check_sound(ops);
   CHECK(decisions(ops) == Texts{"cos F", "mm T", "tanh F", "sin F"});
-  CHECK(warnings(ops) == Texts{});
+  CHECK(warnings(ops) == no_texts);
   const ScenarioRun callables =
       run_layer(callable("f", body) + rest, "kept-callables", unit(R"("callables":["f"])"));
   check_sound(callables);
@@ -299,7 +296,7 @@ TEST_CASE("a replay that stops between two markers tells nothing", "[sim]") {
   check_sound(run);
   CHECK(run.kinds(Kind::early_stop) == 1);
   CHECK(run.kinds(Kind::mark) == 3);
-  CHECK(warnings(run) == Texts{});
+  CHECK(warnings(run) == no_texts);
 }
 
 TEST_CASE("a pass that raised tells nothing of its units", "[sim]") {
@@ -311,7 +308,7 @@ TEST_CASE("a pass that raised tells nothing of its units", "[sim]") {
       R"("units":{"u":{"intervals":[["s","e"]]},"v":{"intervals":[["p","q"]]}},"select":["u"])",
       R"({"actions":[{"action":"F0.0","catch":true},"F0.0","B0.0"]})");
   check_sound(run);
-  CHECK(warnings(run) == Texts{});
+  CHECK(warnings(run) == no_texts);
 }
 
 TEST_CASE("an exception that the layer's code catches does not silence its units", "[sim]") {

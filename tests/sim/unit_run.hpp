@@ -9,9 +9,12 @@
 
 namespace remat {
 
+using Texts = std::vector<std::string>;
+inline const Texts no_texts;  // compared with, so that a failure prints what there is
+
 /// What the policy said of each op it was asked about, in order: "mm T", "tanh F".
-inline std::vector<std::string> decisions(const ScenarioRun& run) {
-  std::vector<std::string> said;
+inline Texts decisions(const ScenarioRun& run) {
+  Texts said;
   for (std::size_t i = 0; i < run.trace.size(); ++i) {
     const EventView event = run.trace[i];
     if (event.kind() != Kind::sac_decide) continue;
@@ -22,8 +25,8 @@ inline std::vector<std::string> decisions(const ScenarioRun& run) {
 }
 
 /// Its warnings in order: code, model and unit, and the op where it is about one.
-inline std::vector<std::string> warnings(const ScenarioRun& run) {
-  std::vector<std::string> told;
+inline Texts warnings(const ScenarioRun& run) {
+  Texts told;
   for (std::size_t i = 0; i < run.trace.size(); ++i) {
     const EventView event = run.trace[i];
     if (event.kind() != Kind::warning) continue;

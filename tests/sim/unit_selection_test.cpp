@@ -1,7 +1,6 @@
 #include <catch2/catch.hpp>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "sim/scenario_writer.hpp"
 #include "tests/sim/unit_run.hpp"
@@ -11,8 +10,6 @@
 
 namespace remat {
 namespace {
-
-using Texts = std::vector<std::string>;
 
 /// Two layers of two models, the second of which hands its output out in a container.
 ScenarioRun run_models(const std::string& protocol, const std::string& options = "") {
@@ -32,7 +29,7 @@ const std::string units = R"("units":{"products":{"ops":["mm"]},"tanhs":{"ops":[
 
 void check_sound(const ScenarioRun& run) {
   CHECK(run.code() == "none");
-  CHECK(run.broken() == Texts{});
+  CHECK(run.broken() == no_texts);
   CHECK(run.result.gradients_match == true);
 }
 
@@ -52,7 +49,7 @@ std::int64_t reentrant_frames(const ScenarioRun& run) {
 /// A replay for each region, as many ops and bytes.
 void check_same_cost(const ScenarioRun& run, const ScenarioRun& other) {
   check_sound(run);
-  CHECK(decisions(run) == Texts{});
+  CHECK(decisions(run) == no_texts);
   CHECK(run.events == other.events);
   CHECK(run.result.resident_bytes == other.result.resident_bytes);
   CHECK(run.result.at_peak.by_class == other.result.at_peak.by_class);
@@ -74,7 +71,7 @@ TEST_CASE("without a selection, and with `false`, whole layers are recomputed", 
       CAPTURE(options);
       const ScenarioRun run = run_models(protocol, options);
       check_same_cost(run, torch);
-      CHECK(warnings(run) == Texts{});
+      CHECK(warnings(run) == no_texts);
     }
   }
   check_same_cost(run_models("markers", R"("units":{"u":{"intervals":[["s","e"]]}})"), torch);
@@ -87,7 +84,7 @@ TEST_CASE("`select` takes all units by `true`, or those that it names", "[sim]")
   const ScenarioRun named = run_models("kept-ops", units + R"(,"select":["tanhs"])");
   check_sound(named);
   CHECK(decisions(named) == Texts{"mm F", "tanh T", "mm F", "tanh T"});
-  CHECK(warnings(named) == Texts{});
+  CHECK(warnings(named) == no_texts);
 }
 
 TEST_CASE("`sub_models` says otherwise for one model", "[sim]") {
@@ -96,7 +93,7 @@ TEST_CASE("`sub_models` says otherwise for one model", "[sim]") {
         run_models("kept-ops", units + R"(,"select":true,"sub_models":{"m2":false})");
     check_sound(run);
     CHECK(decisions(run) == Texts{"mm T", "tanh T"});
-    CHECK(warnings(run) == Texts{});
+    CHECK(warnings(run) == no_texts);
   }
   SECTION("another unit") {
     const ScenarioRun run =
@@ -121,7 +118,7 @@ TEST_CASE("units are of no account where a scenario is run under another protoco
     scenario.config_json = config_json(protocol_json(scenario), scenario);
     const ScenarioRun run = run_scenario(std::move(scenario));
     check_sound(run);
-    CHECK(warnings(run) == Texts{});
+    CHECK(warnings(run) == no_texts);
   }
 }
 
@@ -134,7 +131,7 @@ TEST_CASE("keeps_any false: nothing is asked, and each unit is told to be ignore
   SECTION("where none is selected there is nothing to tell") {
     const ScenarioRun none = run_models("kept-ops", units + R"(,"keeps_any":false)");
     check_same_cost(none, torch);
-    CHECK(warnings(none) == Texts{});
+    CHECK(warnings(none) == no_texts);
   }
   SECTION("a unit that stands for nothing is told to be inert, no more") {
     const ScenarioRun inert = run_models(
@@ -150,7 +147,7 @@ TEST_CASE("by_selection: a region for which nothing is kept is reentrant", "[sim
     const ScenarioRun run = run_models("kept-ops", by_selection);
     check_sound(run);
     CHECK(reentrant_frames(run) == 2);
-    CHECK(decisions(run) == Texts{});
+    CHECK(decisions(run) == no_texts);
     SECTION("as torch's own does not") {
       const ScenarioRun as_torch = run_models("torch-reentrant", R"("compat":"torch")");
       CHECK(as_torch.result.gradients_match == false);
