@@ -26,11 +26,6 @@ std::set<std::string> owners_in(const Program& program) {
   return owners;
 }
 
-/// Its schema calls it mutating, and it changes no value.
-bool changes_no_value(const OpStatement& op) {
-  return op.kind->name == "record_stream";
-}
-
 std::string model_named(std::string_view owner) {
   return owner.empty() ? std::string("the model") : fmt::format("model {}", owner);
 }
@@ -80,7 +75,7 @@ Flow Rank::note_asked(const Walk& walk, const OpStatement& op, bool kept) {
       if (!walk.is_replay) unit_book_.kept[owner].insert(unit);
       continue;
     }
-    if (!op.writes || changes_no_value(op)) continue;
+    if (!op.writes) continue;
     if (units_->rules().refuses_writes) {
       return fail("E-STRUCTURE", "builtins.RuntimeError",
                   fmt::format("{} in {} writes in place, and unit {} is to keep what it makes: "

@@ -10,7 +10,7 @@ RegionMode SaveUnitProtocol::region(const RegionTraits& traits) const {
   return TorchSacProtocol::region(traits);
 }
 
-/// A reentrant region is handed its containers as tensors, inputs and outputs alike (I-47).
+/// What a reentrant region hands out in containers gets gradients (I-47).
 FrameRules SaveUnitProtocol::frame_rules() const {
   FrameRules rules = TorchSacProtocol::frame_rules();
   rules.tracks_nested_outputs = true;
