@@ -88,6 +88,12 @@ class UnitWalk {
         is_compiled_ = was;
         if (!goes_on) return false;
         at = compiled->end - 1;
+      } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
+        const bool was = std::exchange(has_grad_, false);
+        const bool goes_on = run(at + 1, off->end, frame);
+        has_grad_ = was;
+        if (!goes_on) return false;
+        at = off->end - 1;
       } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
         if (branch->in_replay) at = branch->end - 1;
       } else if (const auto* caught = std::get_if<CatchBegin>(&statement)) {
@@ -104,6 +110,7 @@ class UnitWalk {
 
   bool run_region(std::size_t at, const RegionBegin& region, Frame* frame) {
     if (region.kind == RegionKind::checkpointed) {
+      if (!has_grad_) return run(at + 1, region.end, frame);  // no region then: plain code
       const bool keeps_nothing = !keeps_any(region.owner);
       if (keeps_nothing) found_->without_any.insert(region.owner);
       // A reentrant region has no policy of its own: it is code of the region around it.
@@ -124,6 +131,7 @@ class UnitWalk {
   ReferenceUnits* found_;
   std::size_t n_catches_ = 0;  // around what is gone through
   bool is_compiled_ = false;
+  bool has_grad_ = true;
 };
 
 }  // namespace

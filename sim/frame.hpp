@@ -150,7 +150,9 @@ struct CheckpointFrame {
   std::vector<ReplaySession> sessions;
   std::set<std::uint32_t> flipped;  // of the walk that called the region
   OpCache cache;
-  UnitState units_at_end;    // of forward
+  UnitState units_at_end;                                          // of forward
+  std::set<std::size_t> keeping_units;                             // that have kept something in it
+  std::vector<std::pair<std::size_t, std::string>> unkept_writes;  // unit and op: asked for
   bool is_compiled = false;  // the code that calls the region is compiled, and it with that
   std::map<std::string, WrapperCalls, std::less<>> wrappers;  // by name
   std::vector<InputSlot> input_slots;

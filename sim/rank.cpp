@@ -21,7 +21,8 @@ std::int64_t first_free_frame(const Program& program) {
   for (const Forward& forward : program.forwards) {
     for (const Statement& statement : forward.statements) {
       const auto* region = std::get_if<RegionBegin>(&statement);
-      if (region != nullptr && region->frame) next = std::max(next, *region->frame + 1);
+      if (region != nullptr && region->frame)
+        next = std::max(next, saturated_sum(*region->frame, 1));
     }
   }
   return next;

@@ -47,7 +47,7 @@ Flow Rank::raise_as_told(const Raise& raise, const CallSite& site, std::string_v
 
 /// Backward asks for what the node has saved, and the hook that is asked raises.
 Flow Rank::raise_in_unpack(const Node& node) {
-  const bool raises = node.in_unpack != nullptr && !node.saves.empty() && options_.raises_in_unpack;
+  const bool raises = node.in_unpack != nullptr && !node.saves.empty() && options_.raises_in_hooks;
   if (!raises) return Flow::done;
   return raise_as_told(*node.in_unpack, node.site, "raised by an unpack hook");
 }

@@ -21,8 +21,9 @@ struct RankOptions {
   bool loss_has_dw_at_once = false;
   /// A replay follows the shapes of placeholders through the ops that read them.
   bool carries_shapes = false;
-  /// What the program's unpack hooks raise is raised.
-  bool raises_in_unpack = true;
+  /// What the program's hooks raise is raised. Otherwise only by pack hooks, in phases whose caller
+  /// catches it: those of a run that is made again without its checkpoints.
+  bool raises_in_hooks = true;
   RankFault fault = RankFault::none;
 };
 

@@ -22,6 +22,7 @@ Flow Rank::run_reentrant_node(GraphTask& task, std::size_t place) {
   walk.forward = call.forward;
   walk.is_replay = true;
   walk.flipped = call.flipped;
+  walk.is_compiled = call.is_compiled;
   walk.owner = OwnerClass::replay_tmp;
   std::vector<NodeRef> inputs;
   Flow flow = bind_arguments(task, node, walk, inputs);

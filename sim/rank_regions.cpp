@@ -146,6 +146,7 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
   const CallSite site{.unit = region.name, .invocation = call->invocation, .wrapper = {}};
   call->rng_position = rng_position_;
   call->flipped = walk.flipped;
+  call->is_compiled = walk.is_compiled;
   for (const ValueId captured : region.captured)
     call->captured.push_back(tensor_of(walk, captured, OwnerClass::region_input));
   NodeRef ref = tape_.make(tape_.next_seq());  // the node is older than its body

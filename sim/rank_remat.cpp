@@ -189,7 +189,7 @@ Flow Rank::skip_saved(Walk& walk, const WrapperBegin& region) {
   if (found == frame.saves.by_name.end()) {
     return leave(fail("E-CACHE-MISS", runtime_error,
                       fmt::format("{}: forward left no record of it; forward and replay ran "
-                                  "different code, or it was recomputed then",
+                                  "different code, or it was recomputed then, or its body raised",
                                   described(frame, region))));
   }
   SaveRecord& record = found->second;

@@ -59,7 +59,7 @@ std::vector<std::size_t> Rank::asking_units(const Walk& walk, const OpStatement&
 
 /// The policy's answer for a call, `call` others of it having come before.
 bool Rank::keeps(const Walk& walk, const OpStatement& op, std::size_t call) const {
-  return protocol_->keeps({.wanted = op.kept || !asking_units(walk, op).empty(),
+  return protocol_->keeps({.wanted = units_ == nullptr ? op.kept : !asking_units(walk, op).empty(),
                            .writes = op.writes.has_value(),
                            .call = static_cast<std::int64_t>(call)});
 }
@@ -67,12 +67,10 @@ bool Rank::keeps(const Walk& walk, const OpStatement& op, std::size_t call) cons
 /// Forward has asked about the op: units that keep something count it, and one that cannot says so.
 Flow Rank::note_asked(const Walk& walk, const OpStatement& op, bool kept) {
   if (units_ == nullptr) return Flow::done;
-  const CheckpointFrame& frame = *frames_[*walk.cache_of];
-  const std::string owner(owner_of(frame));
+  CheckpointFrame& frame = *frames_[*walk.cache_of];
   for (const std::size_t unit : asking_units(walk, op)) {
-    const std::string& name = units_->units()[unit].name;
     if (kept) {
-      if (!walk.is_replay) unit_book_.kept[owner].insert(unit);
+      frame.keeping_units.insert(unit);
       continue;
     }
     if (!op.writes) continue;
@@ -80,11 +78,9 @@ Flow Rank::note_asked(const Walk& walk, const OpStatement& op, bool kept) {
       return fail("E-STRUCTURE", "builtins.RuntimeError",
                   fmt::format("{} in {} writes in place, and unit {} is to keep what it makes: "
                               "move the op out of the unit's markers",
-                              op.name, described(frame), name));
+                              op.name, described(frame), units_->units()[unit].name));
     }
-    warn({"W-MUTATING", owner, name, op.name},
-         fmt::format("{} of {}: {} writes in place; it is run again in a replay, not kept", name,
-                     model_named(owner), op.name));
+    frame.unkept_writes.emplace_back(unit, op.name);
   }
   return Flow::done;
 }
@@ -128,7 +124,13 @@ void Rank::warn_of_config() {
 void Rank::end_pass(const Walk& walk, const CheckpointFrame& frame) {
   if (units_ == nullptr || walk.is_replay) return;
   const std::string owner(owner_of(frame));
-  unit_book_.kept[owner];  // it ran
+  unit_book_.kept[owner].insert(frame.keeping_units.begin(), frame.keeping_units.end());
+  for (const auto& [unit, op] : frame.unkept_writes) {
+    const std::string& name = units_->units()[unit].name;
+    warn({"W-MUTATING", owner, name, op},
+         fmt::format("{} of {}: {} writes in place; it is run again in a replay, not kept", name,
+                     model_named(owner), op));
+  }
   for (const auto& [unit, interval] : walk.units.open) {
     if (!units_->keeps_any(owner) || !units_->is_selected(owner, unit)) continue;
     const SaveUnit& asked = units_->units()[unit];

@@ -125,6 +125,7 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
   const Taped tapes = taped(walk, op, own_saves);
   if (tapes.makes_node) saves.reserve(tapes.saves.size());
   const Raise* in_pack = std::exchange(walk.in_pack, nullptr);
+  if (!options_.raises_in_hooks && !catches_) in_pack = nullptr;
   const Raise* const in_unpack = std::exchange(walk.in_unpack, nullptr);
   const auto pack_those = [&](bool after_op) {
     for (const Save& save : tapes.saves) {

@@ -144,6 +144,12 @@ void read_units(const JsonPlace& protocol, Scenario& scenario) {
     if (const auto place = protocol.find(key))
       require(*place, has_use_for_units(scenario.protocol), scenario.protocol, "save units");
   }
+  for (const char* key : {"keep", "keep_every"}) {
+    const auto place = protocol.find(key);
+    if (place && has_use_for_units(scenario.protocol))
+      place->fail("protocol " + scenario.protocol +
+                  " keeps what its units ask for; expected units");
+  }
   if (const auto units = protocol.find("units")) {
     for (const std::string& name : units->keys())
       config.units.push_back(unit_from(units->at(name), name, scenario));

@@ -235,16 +235,19 @@ bool is_of_sessions(PhaseStep::Kind kind) {
 }
 
 /// What the run that checkpoints nothing does of the order: whole backwards, whose gradients are to
-/// be those of two halves; and none that the loop caught an error of. A forward may raise there
-/// too, and draws its random numbers before it does.
+/// be those of two halves; and none that the loop caught an error of. A forward that it caught one
+/// of raises here too, and draws its random numbers before it does; no other does.
 PhaseOrder plain_order(const PhaseOrder& order, const std::vector<CaughtError>& caught) {
   std::vector<bool> failed(order.size(), false);
   for (const CaughtError& error : caught)
-    failed[error.phase] = order[error.phase].kind != PhaseStep::Kind::forward;
+    failed[error.phase] = true;
   PhaseOrder plain;
   for (std::size_t at = 0; at < order.size(); ++at) {
     PhaseStep step = order[at];
-    if (failed[at] || step.kind == PhaseStep::Kind::dx || is_of_sessions(step.kind)) continue;
+    const bool is_forward = step.kind == PhaseStep::Kind::forward;
+    if (is_forward) step.catches = failed[at];
+    const bool is_left_out = failed[at] && !is_forward;
+    if (is_left_out || step.kind == PhaseStep::Kind::dx || is_of_sessions(step.kind)) continue;
     if (step.kind == PhaseStep::Kind::dw) step.kind = PhaseStep::Kind::backward;
     plain.push_back(std::move(step));
   }
@@ -270,7 +273,7 @@ SimulationResult reference_of(const Simulation& simulation,
   Simulation plain_run = simulation;
   plain_run.order = &order;
   plain_run.rank.fault = RankFault::none;
-  plain_run.rank.raises_in_unpack = false;
+  plain_run.rank.raises_in_hooks = false;
   return Loop(plain_run, *plain, nullptr).run();
 }
 

@@ -74,6 +74,7 @@ struct ReentrantCall {
   std::optional<std::int64_t> invocation;
   std::int64_t rng_position = 0;
   std::set<std::uint32_t> flipped;  // of the walk that called it
+  bool is_compiled = false;         // likewise
   std::vector<Tensor> captured;
 };
 

@@ -105,6 +105,8 @@ class DiagnosticsSound : public Invariant {
     std::string owner;
     std::vector<std::string> callables;
     std::set<Interval> open;
+    std::set<std::size_t> kept;                 // units that kept something
+    std::map<Topic, std::int64_t> unkept = {};  // writes in place that were asked for
   };
 
   bool is_selected(std::size_t unit, const std::string& owner) const {
@@ -131,7 +133,7 @@ class DiagnosticsSound : public Invariant {
     if (!is_region) {
       if (!passes_.empty()) passes_.back().callables.emplace_back(event.text(Field::unit));
     } else if (!facts.in_replay() && event.has(Field::frame)) {
-      passes_.push_back({std::string(event.text(Field::owner)), {}, {}});
+      passes_.push_back({std::string(event.text(Field::owner)), {}, {}, {}, {}});
     }
   }
 
@@ -146,7 +148,9 @@ class DiagnosticsSound : public Invariant {
     passes_.pop_back();
     const std::string_view ended_by = event.text(Field::ended_by);
     if (ended_by != "return" && ended_by != "end") return;  // I-40
-    kept_[pass.owner];
+    kept_[pass.owner].insert(pass.kept.begin(), pass.kept.end());
+    for (const auto& [topic, seq] : pass.unkept)
+      expect(topic, seq);
     for (const auto& [unit, interval] : pass.open) {
       if (is_selected(unit, pass.owner))
         expect({"W-OVER-KEPT", pass.owner, units_[unit].name, {}}, event.seq());
@@ -185,9 +189,10 @@ class DiagnosticsSound : public Invariant {
     for (std::size_t unit = 0; unit < units_.size(); ++unit) {
       if (!is_selected(unit, owner) || !asks(unit, op)) continue;
       if (event.is_true(Field::saved)) {
-        kept_[owner].insert(unit);
+        passes_.back().kept.insert(unit);
       } else if (last_write_ > last_op_ && op != "record_stream") {
-        expect({"W-MUTATING", owner, units_[unit].name, name}, event.seq());
+        passes_.back().unkept.try_emplace({"W-MUTATING", owner, units_[unit].name, name},
+                                          event.seq());
       }
     }
   }

@@ -127,6 +127,17 @@ TEST_CASE("a micro-batch whose backward raised and that runs again is right", "[
   }
 }
 
+TEST_CASE("a reentrant region's packs raise in its replay alone", "[sim][retry]") {
+  for (const Place place : {Place::pack, Place::wrapper_pack}) {
+    CAPTURE(static_cast<int>(place));
+    const ScenarioRun run =
+        run_with(place, "torch-reentrant",
+                 caught("F0.0") + "," + caught("B0.0") + R"(,"F0.0","B0.0","F0.1","B0.1")");
+    require_recovered(run, "torch-reentrant");
+    CHECK(run.result.caught[0].error.message.find("replay") != std::string::npos);
+  }
+}
+
 TEST_CASE("only the step that failed differs from the others", "[sim][retry]") {
   // In the later steps everything is done twice: the first time nothing is raised.
   for (const std::string& protocol : every_protocol) {

@@ -318,4 +318,20 @@ TEST_CASE("an exception that the layer's code catches does not silence its units
   CHECK(warnings(run) == Texts{"W-UNDER-KEPT u"});
 }
 
+TEST_CASE("what a pass kept and wrote before it raised counts nowhere", "[sim]") {
+  const auto run_caught = [](const std::string& body, const std::string& options) {
+    const std::string failing =
+        R"({"catch":[)" + checkpoint("l", body + R"(,{"raise":"E","in":"forward","times":1})") +
+        "]}";
+    return run_stage(op("scale", {"x"}, {"y"}) + "," + failing + "," + loss_of("y"), "kept-ops",
+                     options);
+  };
+  const ScenarioRun keeping = run_caught(op("sin", {"x"}, {"h"}), unit(R"("ops":["sin"])"));
+  check_sound(keeping);
+  CHECK(keeping.kinds(Kind::sac_decide) == 1);
+  const ScenarioRun writing =
+      run_caught(op("scale", {"x"}, {"h"}) + "," + in_place("neg", "h"), unit(R"("ops":["neg"])"));
+  check_sound(writing);
+}
+
 }  // namespace remat

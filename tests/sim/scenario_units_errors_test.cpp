@@ -88,6 +88,18 @@ TEST_CASE("a protocol without save units has no use for their keys", "[sim]") {
   }
 }
 
+TEST_CASE("what save units keep is not asked for op by op", "[sim]") {
+  for (const std::string name : {"kept-ops", "kept-callables", "markers"}) {
+    CAPTURE(name);
+    const std::string message =
+        "3: protocol " + name + " keeps what its units ask for; expected units (at /protocol/";
+    check_protocol(name, {
+                             {R"("keep": ["mm"])", message + "keep)"},
+                             {R"("keep_every": 2)", message + "keep_every)"},
+                         });
+  }
+}
+
 TEST_CASE("a save unit's interval has two markers", "[sim]") {
   check_protocol(
       "markers",

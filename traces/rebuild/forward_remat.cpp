@@ -10,6 +10,9 @@
 namespace remat {
 namespace {
 
+/// Others are counted on from the largest.
+constexpr std::int64_t slot_number_max = INT32_MAX;
+
 /// 12 of "r12", and of "act:saved_input.12".
 std::optional<std::int64_t> number_at_end(std::string_view name) {
   std::size_t begin = name.size();
@@ -17,7 +20,7 @@ std::optional<std::int64_t> number_at_end(std::string_view name) {
     --begin;
   std::int64_t number = 0;
   const auto [end, fault] = std::from_chars(name.data() + begin, name.data() + name.size(), number);
-  if (fault != std::errc()) return std::nullopt;
+  if (fault != std::errc() || number > slot_number_max) return std::nullopt;
   return number;
 }
 

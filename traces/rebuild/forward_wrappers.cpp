@@ -26,7 +26,8 @@ std::optional<std::int64_t> slot_number(std::string_view name) {
   std::int64_t number = 0;
   if (name.size() < 2 || name[0] != 'x') return std::nullopt;
   const auto [end, fault] = std::from_chars(name.data() + 1, name.data() + name.size(), number);
-  if (fault != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  const bool is_number = fault == std::errc() && end == name.data() + name.size();
+  if (!is_number || number > INT32_MAX) return std::nullopt;  // others are counted on from it
   return number;
 }
 
