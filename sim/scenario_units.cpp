@@ -146,9 +146,10 @@ void read_units(const JsonPlace& protocol, Scenario& scenario) {
   }
   for (const char* key : {"keep", "keep_every"}) {
     const auto place = protocol.find(key);
-    if (place && has_use_for_units(scenario.protocol))
+    if (place && has_use_for_units(scenario.protocol)) {
       place->fail("protocol " + scenario.protocol +
                   " keeps what its units ask for; expected units");
+    }
   }
   if (const auto units = protocol.find("units")) {
     for (const std::string& name : units->keys())
