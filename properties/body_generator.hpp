@@ -112,6 +112,7 @@ class BodyGenerator {
 
   // edited_body.cpp
   void write_edit();
+  void write_past_autograd(ValueId last);
   void write_last_edit();
   std::string_view choose_first_op();
   bool has_units() const { return has_save_units(made_->scenario.protocol); }

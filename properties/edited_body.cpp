@@ -21,6 +21,18 @@ void BodyGenerator::write_bound(std::string_view in_forward, std::string_view in
   fixed_.insert(builder_->value(made).buffer.index());
 }
 
+/// A save is written to, unseen by autograd.
+void BodyGenerator::write_past_autograd(ValueId last) {
+  const bool is_kept = has(Edit::kept_output_written);
+  const ValueId saved = write_op("tanh", {last}, 1, is_kept);
+  write_op("mul", {saved, saved}, 1, false);
+  // Past autograd's own check, which would raise in plain code.
+  const std::size_t begin = builder_->begin_no_grad();
+  builder_->in_place({&op_kind_named("scale"), {saved}});
+  builder_->end_no_grad(begin);
+  refresh_pool();
+}
+
 void BodyGenerator::write_edit() {
   const ValueId last = builder_->since_write(pool_.back());
   switch (made_->edit) {
@@ -59,17 +71,8 @@ void BodyGenerator::write_edit() {
       write_op("sin", {pool_.back()});
       return;
     case Edit::stale_slot:
-    case Edit::kept_output_written: {
-      const bool is_kept = has(Edit::kept_output_written);
-      const ValueId saved = write_op("tanh", {last}, 1, is_kept);
-      write_op("mul", {saved, saved}, 1, false);
-      // Past autograd's own check, which would raise in plain code.
-      const std::size_t begin = builder_->begin_no_grad();
-      builder_->in_place({&op_kind_named("scale"), {saved}});
-      builder_->end_no_grad(begin);
-      refresh_pool();
-      return;
-    }
+    case Edit::kept_output_written:
+      return write_past_autograd(last);
     case Edit::excluded_twice:
     case Edit::excluded_in_excluded:
     case Edit::unkept_output_read:

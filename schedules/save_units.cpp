@@ -14,9 +14,10 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
 UnitPolicy::UnitPolicy(const UnitConfig& config, const UnitRules& rules)
     : config_(config), rules_(rules) {
   if (!rules_.ends_where_it_starts) return;
-  for (SaveUnit& unit : config_.units)
+  for (SaveUnit& unit : config_.units) {
     for (SaveUnit::Interval& interval : unit.intervals)
       interval.second = interval.first;
+  }
 }
 
 bool UnitPolicy::is_selected(std::string_view owner, std::size_t unit) const {

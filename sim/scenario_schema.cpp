@@ -51,6 +51,17 @@ std::vector<std::string> protocol_names() {
   return names;
 }
 
+Json region_schema(const char* key) {
+  return object({{key, text()},
+                 {"in", list_of(text())},
+                 {"body", reference("body")},
+                 {"owner", text()},
+                 {"reentrant", flag()},
+                 {"early_stop", flag()},
+                 {"preserve_rng", flag()}},
+                {key, "body"});
+}
+
 Json statement_schemas() {
   const Json names = list_of(text());
   const Json shape = list_of(integer(0));
@@ -78,16 +89,6 @@ Json statement_schemas() {
   in_place.erase("out");
   for (const char* key : {"dtype", "dtypes", "shape", "shapes", "replay_offset"})
     in_place.erase(key);
-  const auto region = [&](const char* key) {
-    return object({{key, text()},
-                   {"in", names},
-                   {"body", body},
-                   {"owner", text()},
-                   {"reentrant", flag()},
-                   {"early_stop", flag()},
-                   {"preserve_rng", flag()}},
-                  {key, "body"});
-  };
   return Json::array(
       {op_like("op", reference("kind")), op_like("random", reference("kind")),
        object(in_place, {"in_place", "in"}),
@@ -99,8 +100,8 @@ Json statement_schemas() {
                {"stride", shape},
                {"offset", integer(0)}},
               {"view", "in", "out"}),
-       object({{"container", text()}, {"in", names}}, {"container", "in"}), region("checkpoint"),
-       region("unit"),
+       object({{"container", text()}, {"in", names}}, {"container", "in"}),
+       region_schema("checkpoint"), region_schema("unit"),
        object({{"exclude", text()},
                {"in", list_of(reference("argument"))},
                {"kwargs", map_of(reference("argument"))},
