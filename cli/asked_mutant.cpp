@@ -1,6 +1,7 @@
 #include "cli/asked_mutant.hpp"
 
 #include "model/errors.hpp"
+#include "model/listed.hpp"
 
 namespace remat {
 
@@ -8,10 +9,8 @@ const Mutant* asked_mutant(const std::string& name) {
   if (name.empty()) return nullptr;
   const Mutant* mutant = mutant_named(name);
   if (mutant != nullptr) return mutant;
-  std::string known;
-  for (const Mutant& row : mutants())
-    known += (known.empty() ? "" : ", ") + std::string(row.name.substr(0, row.name.find(' ')));
-  throw InputError("unknown mutant '" + name + "'; expected one of " + known);
+  const auto number = [](const Mutant& row) { return row.name.substr(0, row.name.find(' ')); };
+  throw InputError("unknown mutant '" + name + "'; expected one of " + listed(mutants(), number));
 }
 
 }  // namespace remat

@@ -15,6 +15,7 @@
 #include "cli/schema_command.hpp"
 #include "cli/simulate_command.hpp"
 #include "model/errors.hpp"
+#include "model/listed.hpp"
 
 namespace remat {
 namespace {
@@ -116,9 +117,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
       std::any_of(commands.begin(), commands.end(),
                   [&](const CLI::App* command) { return command->get_name() == first_word; });
   if (is_command) return std::string(error.what()) + "; see rematsim " + first_word + " --help";
-  std::string known;
-  for (const CLI::App* command : commands)
-    known += (known.empty() ? "" : ", ") + command->get_name();
+  const std::string known = listed(commands, &CLI::App::get_name);
   if (first_word.empty())
     return "no command is given; expected one of " + known + "; see rematsim --help";
   if (first_word.front() == '-') return std::string(error.what()) + "; see rematsim --help";

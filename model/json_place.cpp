@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/errors.hpp"
+#include "model/listed.hpp"
 
 namespace remat {
 namespace {
@@ -192,13 +193,10 @@ std::optional<JsonPlace> JsonPlace::find(std::string_view key) const {
 void JsonPlace::allow_only(std::span<const std::string_view> keys) const {
   for (const std::string& key : this->keys()) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-    std::string known;
-    for (const std::string_view name : keys)
-      known += (known.empty() ? "" : ", ") + std::string(name);
     std::string what = "unknown key '";
     what += key;
     what += "'; expected one of ";
-    what += known;
+    what += listed(keys);
     at(key).fail(what);
   }
 }

@@ -213,4 +213,16 @@ void finish_program(Program& program) {
   }
 }
 
+std::set<std::string> checkpoint_owners(const Program& program) {
+  std::set<std::string> owners;
+  for (const Forward& forward : program.forwards) {
+    for (const Statement& statement : forward.statements) {
+      const auto* region = std::get_if<RegionBegin>(&statement);
+      if (region != nullptr && region->kind == RegionKind::checkpointed)
+        owners.insert(region->owner);
+    }
+  }
+  return owners;
+}
+
 }  // namespace remat

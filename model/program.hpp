@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -246,5 +247,8 @@ std::vector<ValueId> values_from_outside(const Program& program, const Forward& 
 /// Finds what each region captures and hands out, and gives every layout its constant: the last
 /// step of making a program.
 void finish_program(Program& program);
+
+/// The models that the program's checkpointed regions are layers of.
+std::set<std::string> checkpoint_owners(const Program& program);
 
 }  // namespace remat

@@ -3,18 +3,12 @@
 #include <algorithm>
 
 #include "model/builders/program_builders.hpp"
+#include "model/listed.hpp"
 
 namespace remat {
 namespace {
 
 constexpr std::size_t depth_max = 64;
-
-std::string known_kinds() {
-  std::string known;
-  for (const OpKind& kind : op_kinds())
-    known += (known.empty() ? "" : ", ") + std::string(kind.name);
-  return known;
-}
 
 /// What a list with an entry for each output has for the j-th.
 JsonPlace one_of(const JsonPlace& list, std::size_t j) {
@@ -31,12 +25,9 @@ JsonPlace one_of(const JsonPlace& list, std::size_t j) {
 
 std::string dtype_at(const JsonPlace& place) {
   std::string dtype = place.text();
-  std::string known;
-  for (const std::string& name : known_dtypes()) {
-    if (name == dtype) return dtype;
-    known += (known.empty() ? "" : ", ") + name;
-  }
-  place.fail("unknown dtype '" + dtype + "'; expected one of " + known);
+  const std::vector<std::string> known = known_dtypes();
+  if (std::find(known.begin(), known.end(), dtype) != known.end()) return dtype;
+  place.fail("unknown dtype '" + dtype + "'; expected one of " + listed(known));
 }
 
 Program ProgramReader::read() {
@@ -140,7 +131,8 @@ NewOp ProgramReader::start_op(const JsonPlace& statement, const std::string& nam
   NewOp op;
   op.kind = find_op_kind(name);
   if (op.kind == nullptr)
-    statement.fail("unknown op kind '" + name + "'; expected one of " + known_kinds());
+    statement.fail("unknown op kind '" + name + "'; expected one of " +
+                   listed(op_kinds(), &OpKind::name));
   if (const auto attributes = statement.find("attrs")) op.attributes = attributes->dumped();
   if (const auto inputs = statement.find("in")) op.inputs = all_named(*inputs);
   op.kept = is_kept(*reading_, name);

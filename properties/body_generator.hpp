@@ -12,6 +12,7 @@
 #include "model/program_builder.hpp"
 #include "properties/choice_tape.hpp"
 #include "properties/program_generator.hpp"
+#include "schedules/registry.hpp"
 
 namespace remat {
 
@@ -115,7 +116,7 @@ class BodyGenerator {
   void write_past_autograd(ValueId last);
   void write_last_edit();
   std::string_view choose_first_op();
-  bool has_units() const { return has_save_units(made_->scenario.protocol); }
+  bool has_units() const { return unit_kinds(made_->scenario.protocol).any(); }
   bool saves() const { return is("remat"); }
   bool excludes() const { return is("exclude") || is("exclude-rederive"); }
   void write_bound(std::string_view in_forward, std::string_view in_replay, bool same_layout);

@@ -7,6 +7,7 @@
 #include "model/phase_order.hpp"
 #include "properties/body_generator.hpp"
 #include "properties/unit_generator.hpp"
+#include "schedules/registry.hpp"
 #include "sim/scenario_writer.hpp"
 
 namespace remat {
@@ -51,7 +52,7 @@ BackwardForm choose_form(ChoiceTape& tape, const GeneratedCase& made) {
   const bool may_split = protocol == "torch" || protocol == "none";
   std::vector<BackwardForm> forms = {BackwardForm::whole};
   const bool stands_one_replay = protocol == "torch-sac" || protocol == "exclude" ||
-                                 protocol == "exclude-rederive" || has_save_units(protocol);
+                                 protocol == "exclude-rederive" || unit_kinds(protocol).any();
   if (made.has(Feature::retain) && !stands_one_replay) forms.push_back(BackwardForm::retained);
   if (made.has(Feature::split) && may_split) forms.push_back(BackwardForm::split);
   if (made.has(Feature::partial) && protocol != "torch-reentrant")
@@ -205,7 +206,7 @@ GeneratedCase generate_case(ChoiceTape& tape, const GeneratorOptions& options) {
   OrderPlan plan{.form = choose_form(tape, made),
                  .in_groups = made.has(Feature::groups) && made.edit == Edit::none};
   made.is_split = plan.form == BackwardForm::split;
-  if (has_save_units(scenario.protocol)) scenario.options.units = choose_units(tape, made);
+  if (unit_kinds(scenario.protocol).any()) scenario.options.units = choose_units(tape, made);
   ProgramBuilder builder;
   BodyGenerator body(tape, made, builder);
   const ValueId root = body.write();

@@ -80,11 +80,6 @@ struct GeneratorOptions {
   bool legal_only = false;
 };
 
-/// Protocols whose policy asks save units.
-inline bool has_save_units(std::string_view protocol) {
-  return protocol == "kept-ops" || protocol == "kept-callables" || protocol == "markers";
-}
-
 /// The case that the tape describes: a pure function of it. Constructive, so nothing is discarded;
 /// a tape of zeros gives the smallest case.
 GeneratedCase generate_case(ChoiceTape& tape, const GeneratorOptions& options);

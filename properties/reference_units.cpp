@@ -83,16 +83,10 @@ class UnitWalk {
       } else if (const auto* mark = std::get_if<Mark>(&statement)) {
         if (frame != nullptr && !is_compiled_) meet_mark(mark->name, *frame);
       } else if (const auto* compiled = std::get_if<CompiledBegin>(&statement)) {
-        const bool was = std::exchange(is_compiled_, true);
-        const bool goes_on = run(at + 1, compiled->end, frame);
-        is_compiled_ = was;
-        if (!goes_on) return false;
+        if (!run_with(is_compiled_, true, at + 1, compiled->end, frame)) return false;
         at = compiled->end - 1;
       } else if (const auto* off = std::get_if<NoGradBegin>(&statement)) {
-        const bool was = std::exchange(has_grad_, false);
-        const bool goes_on = run(at + 1, off->end, frame);
-        has_grad_ = was;
-        if (!goes_on) return false;
+        if (!run_with(has_grad_, false, at + 1, off->end, frame)) return false;
         at = off->end - 1;
       } else if (const auto* branch = std::get_if<BranchBegin>(&statement)) {
         if (branch->in_replay) at = branch->end - 1;
@@ -106,6 +100,14 @@ class UnitWalk {
       }
     }
     return true;
+  }
+
+  /// The same while `state` has another value.
+  bool run_with(bool& state, bool value, std::size_t begin, std::size_t end, Frame* frame) {
+    const bool outer = std::exchange(state, value);
+    const bool goes_on = run(begin, end, frame);
+    state = outer;
+    return goes_on;
   }
 
   bool run_region(std::size_t at, const RegionBegin& region, Frame* frame) {

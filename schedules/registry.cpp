@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/listed.hpp"
 #include "schedules/protocols/exclude.hpp"
 #include "schedules/protocols/exclude_rederive.hpp"
 #include "schedules/protocols/kept_callables.hpp"
@@ -37,24 +38,37 @@ const std::vector<ProtocolRow>& protocols() {
        make_exclude_rederive, true},
       {"remat", "torch_remat: saved regions keep what backward or a replay will read (P7)",
        make_remat},
-      {"kept-ops", "save units that keep ops by their names (P8)", make_kept_ops},
-      {"kept-callables", "save units that keep what callables run (P9)", make_kept_callables},
-      {"markers", "save units that keep what runs between two markers (P9, the older engine)",
-       make_markers},
+      {"kept-ops",
+       "save units that keep ops by their names (P8)",
+       make_kept_ops,
+       false,
+       {.ops = true}},
+      {"kept-callables",
+       "save units that keep what callables run (P9)",
+       make_kept_callables,
+       false,
+       {.ops = true, .callables = true}},
+      {"markers",
+       "save units that keep what runs between two markers (P9, the older engine)",
+       make_markers,
+       false,
+       {.intervals = true}},
   };
   return rows;
 }
 
 std::string known_protocols() {
-  std::string known;
-  for (const ProtocolRow& row : protocols())
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
-  return known;
+  return listed(protocols(), &ProtocolRow::name);
 }
 
 bool takes_boundaries(std::string_view name) {
   const ProtocolRow* row = row_named(name);
   return row != nullptr && row->has_boundaries;
+}
+
+UnitKinds unit_kinds(std::string_view name) {
+  const ProtocolRow* row = row_named(name);
+  return row == nullptr ? UnitKinds() : row->units;
 }
 
 std::unique_ptr<Protocol> make_protocol(std::string_view name, const ProtocolOptions& options) {

@@ -48,11 +48,20 @@ struct ProtocolOptions {
   ProtocolFault fault = ProtocolFault::none;
 };
 
+/// What a protocol's save units may stand for; nothing: it has none.
+struct UnitKinds {
+  bool ops = false;
+  bool callables = false;
+  bool intervals = false;
+  bool any() const { return ops || callables || intervals; }
+};
+
 struct ProtocolRow {
   std::string_view name;
   std::string_view what;
   std::unique_ptr<Protocol> (*make)(const ProtocolOptions& options);
   bool has_boundaries = false;  // ProtocolOptions::boundaries means something to it
+  UnitKinds units = {};         // what save units may stand for under it
 };
 
 /// Every protocol that there is, in the order in which they are listed.
@@ -63,6 +72,8 @@ std::string known_protocols();
 
 /// Whether the protocol of that name is there and has recompute boundaries.
 bool takes_boundaries(std::string_view name);
+/// What save units may stand for under the protocol of that name; nothing where there is no such.
+UnitKinds unit_kinds(std::string_view name);
 
 /// The protocol of that name; none where there is no such.
 std::unique_ptr<Protocol> make_protocol(std::string_view name, const ProtocolOptions& options);

@@ -13,6 +13,11 @@ struct CallSite {
   std::optional<std::int64_t> invocation;
   std::string_view wrapper;
   std::int64_t call = 0;
+
+  /// The same within a call of an excluded region.
+  CallSite within(std::string_view name, std::int64_t number) const {
+    return {.unit = unit, .invocation = invocation, .wrapper = name, .call = number};
+  }
 };
 
 }  // namespace remat

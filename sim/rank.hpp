@@ -178,9 +178,9 @@ class Rank : private SlotOwner {
   std::string_view owner_of(const CheckpointFrame& frame) const;
   bool is_hidden(const Walk& walk) const;
   bool is_policy_asked(const Walk& walk, const OpStatement& op) const;
-  std::vector<std::size_t> asking_units(const Walk& walk, const OpStatement& op) const;
-  bool keeps(const Walk& walk, const OpStatement& op, std::size_t call) const;
-  Flow note_asked(const Walk& walk, const OpStatement& op, bool kept);
+  AskingUnits asking_units(const Walk& walk, const OpStatement& op) const;
+  bool keeps(const OpStatement& op, const AskingUnits& asking, std::size_t call) const;
+  Flow note_asked(const Walk& walk, const OpStatement& op, const AskingUnits& asking, bool kept);
   void pass_marker(Walk& walk, const Mark& mark);
   void warn(const Diagnosis& diagnosis, const std::string& message);
   void warn_of_config();

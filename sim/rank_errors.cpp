@@ -96,12 +96,9 @@ std::string Rank::described(const CallSite& site) const {
 }
 
 CallSite Rank::site_of(const Walk& walk) const {
-  CallSite site = log_->unit();
-  if (walk.wrapper != nullptr) {
-    site.wrapper = walk.wrapper->wrapper->name;
-    site.call = walk.wrapper->number;
-  }
-  return site;
+  const CallSite site = log_->unit();
+  if (walk.wrapper == nullptr) return site;
+  return site.within(walk.wrapper->wrapper->name, walk.wrapper->number);
 }
 
 CallSite Rank::site_of(const CheckpointFrame& frame) const {
@@ -116,10 +113,7 @@ std::string Rank::described(const CheckpointFrame& frame) const {
 
 std::string Rank::described(const CheckpointFrame& frame, const WrapperBegin& wrapper,
                             std::int64_t call) const {
-  CallSite site = site_of(frame);
-  site.wrapper = wrapper.name;
-  site.call = call;
-  return described(site);
+  return described(site_of(frame).within(wrapper.name, call));
 }
 
 }  // namespace remat

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/program.hpp"
 #include "model/ring.hpp"
@@ -33,6 +34,9 @@ struct MatchedCalls {
   std::int64_t entry = 0;
   std::int64_t replayed = 0;
 };
+
+/// The save units that ask for an op to be kept, by their places.
+using AskingUnits = std::vector<std::size_t>;
 
 /// What has been told and seen of save units.
 struct UnitBook {

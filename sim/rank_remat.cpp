@@ -212,12 +212,12 @@ Flow Rank::rederive_inputs(Walk& walk, const WrapperBegin& region, const SaveRec
         region.inputs.begin(), region.inputs.end(), [&](const WrapperBegin::Input& input) {
           return input.path == packed_from.path && is_defined(walk, input.value);
         });
-    Brought brought = is_there ? bring(walk, region, slot) : Brought();
     if (!is_there) {
       return fail("E-PATH", runtime_error,
                   fmt::format("{}: input {} is not there in the replay", described(frame, region),
                               packed_from.path));
     }
+    Brought brought = bring(walk, region, slot);
     const ShownPlace place{
         .slot = name,
         .path = packed_from.path,

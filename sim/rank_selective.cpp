@@ -34,8 +34,9 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& serv
   if (entry != nullptr) {
     state.kept = entry->kept;
     if (cache_rules_.asks_policy_again)
-      state.kept = state.kept && keeps(walk, op, call + found->second.size());
-    if (has(RankFault::units_of_forward)) state.kept = state.kept && keeps(walk, op, call);
+      state.kept = state.kept && keeps(op, asking_units(walk, op), call + found->second.size());
+    if (has(RankFault::units_of_forward))
+      state.kept = state.kept && keeps(op, asking_units(walk, op), call);
     state.consumed = entry->consumed;
     for (std::size_t i = 0; i < entry->outputs.size(); ++i) {
       const std::uint32_t storage = entry->outputs[i].hold.storage();
@@ -89,7 +90,8 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& serv
 Flow Rank::remember(Walk& walk, const OpStatement& op, const Tensors& outputs) {
   CheckpointFrame& frame = *frames_[*walk.cache_of];
   std::vector<CacheEntry>& calls = found_or_added(frame.cache, queue_of(op));
-  const bool kept = keeps(walk, op, calls.size());
+  const AskingUnits asking = asking_units(walk, op);
+  const bool kept = keeps(op, asking, calls.size());
   CacheEntry& entry = calls.emplace_back();
   entry.kept = kept;
   entry.rng_after = rng_position_;
@@ -102,7 +104,7 @@ Flow Rank::remember(Walk& walk, const OpStatement& op, const Tensors& outputs) {
   }
   log_->sac_decide(frame.number, op.name, static_cast<std::int64_t>(calls.size()) - 1, kept,
                    span_of(ids));
-  return note_asked(walk, op, kept);
+  return note_asked(walk, op, asking, kept);
 }
 
 }  // namespace remat

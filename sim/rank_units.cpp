@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "schedules/save_units.hpp"
@@ -12,19 +11,6 @@
 
 namespace remat {
 namespace {
-
-/// The models that the program's checkpointed regions are layers of.
-std::set<std::string> owners_in(const Program& program) {
-  std::set<std::string> owners;
-  for (const Forward& forward : program.forwards) {
-    for (const Statement& statement : forward.statements) {
-      const auto* region = std::get_if<RegionBegin>(&statement);
-      if (region != nullptr && region->kind == RegionKind::checkpointed)
-        owners.insert(region->owner);
-    }
-  }
-  return owners;
-}
 
 std::string model_named(std::string_view owner) {
   return owner.empty() ? std::string("the model") : fmt::format("model {}", owner);
@@ -49,7 +35,7 @@ bool Rank::is_hidden(const Walk& walk) const {
   return walk.is_compiled && units_ != nullptr && !units_->rules().sees_compiled;
 }
 
-std::vector<std::size_t> Rank::asking_units(const Walk& walk, const OpStatement& op) const {
+AskingUnits Rank::asking_units(const Walk& walk, const OpStatement& op) const {
   if (units_ == nullptr) return {};
   const CheckpointFrame& frame = *frames_[*walk.cache_of];
   const bool is_behind = has(RankFault::units_of_forward) && walk.is_replay;
@@ -57,18 +43,19 @@ std::vector<std::size_t> Rank::asking_units(const Walk& walk, const OpStatement&
   return units_->asking(owner_of(frame), op.kind->name, state);
 }
 
-/// The policy's answer for a call, `call` others of it having come before.
-bool Rank::keeps(const Walk& walk, const OpStatement& op, std::size_t call) const {
-  return protocol_->keeps({.wanted = units_ == nullptr ? op.kept : !asking_units(walk, op).empty(),
+/// The policy's answer for a call, `call` others of it having come before; `asking`: the units that
+/// ask for the op.
+bool Rank::keeps(const OpStatement& op, const AskingUnits& asking, std::size_t call) const {
+  return protocol_->keeps({.wanted = units_ == nullptr ? op.kept : !asking.empty(),
                            .writes = op.writes.has_value(),
                            .call = static_cast<std::int64_t>(call)});
 }
 
 /// Forward has asked about the op: units that keep something count it, and one that cannot says so.
-Flow Rank::note_asked(const Walk& walk, const OpStatement& op, bool kept) {
-  if (units_ == nullptr) return Flow::done;
+Flow Rank::note_asked(const Walk& walk, const OpStatement& op, const AskingUnits& asking,
+                      bool kept) {
   CheckpointFrame& frame = *frames_[*walk.cache_of];
-  for (const std::size_t unit : asking_units(walk, op)) {
+  for (const std::size_t unit : asking) {
     if (kept) {
       frame.keeping_units.insert(unit);
       continue;
@@ -103,7 +90,7 @@ void Rank::warn(const Diagnosis& diagnosis, const std::string& message) {
 /// What is wrong with the configuration shows before anything runs.
 void Rank::warn_of_config() {
   if (units_ == nullptr) return;
-  for (const std::string& owner : owners_in(*program_)) {
+  for (const std::string& owner : checkpoint_owners(*program_)) {
     for (std::size_t i = 0; i < units_->units().size(); ++i) {
       const SaveUnit& unit = units_->units()[i];
       if (!units_->is_selected(owner, i)) continue;

@@ -226,10 +226,8 @@ Flow Rank::put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry) {
     SavedSlot slot;
     if (recorded != nullptr && recorded->slot) slot.recorded = &*recorded->slot;
     const Flow flow = pack(walk, trigger(), slot);
-    CallSite site = site_of(frame);
-    site.wrapper = wrapper.name;
-    site.call = call.number;
-    NodeRef ref = make_boundary_node(walk, output, std::move(slot), site);
+    NodeRef ref = make_boundary_node(walk, output, std::move(slot),
+                                     site_of(frame).within(wrapper.name, call.number));
     const ValueId shown_as = recorded != nullptr ? after : before.value;
     Tensor passed{before.hold.shared_as(walk.owner), shown_as, next_tensor_++};
     log_->boundary_view(before.id, shown(passed));

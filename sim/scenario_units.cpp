@@ -6,31 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "model/listed.hpp"
 #include "model/op_kinds.hpp"
+#include "schedules/registry.hpp"
 
 namespace remat {
 namespace {
 
 using Json = nlohmann::json;
-
-/// What a protocol's units may stand for.
-struct Kinds {
-  bool ops = false;
-  bool callables = false;
-  bool intervals = false;
-};
-
-Kinds kinds_of(std::string_view protocol) {
-  if (protocol == "kept-ops") return {.ops = true};
-  if (protocol == "kept-callables") return {.ops = true, .callables = true};
-  return {.intervals = protocol == "markers"};
-}
-
-/// A scenario with units may be run under another protocol than its own, too.
-bool has_use_for_units(std::string_view protocol) {
-  const Kinds kinds = kinds_of(protocol);
-  return kinds.ops || kinds.intervals;
-}
 
 /// "aten::mm" and "mm" are one op.
 std::string bare_name(const std::string& name) {
@@ -69,7 +52,7 @@ void read_intervals(const JsonPlace& intervals, Compat compat, SaveUnit& unit) {
 }
 
 SaveUnit unit_from(const JsonPlace& place, const std::string& name, const Scenario& scenario) {
-  const Kinds kinds = kinds_of(scenario.protocol);
+  const UnitKinds kinds = unit_kinds(scenario.protocol);
   SaveUnit unit;
   unit.name = name;
   place.allow_only({"ops", "callables", "intervals"});
@@ -96,9 +79,7 @@ UnitSelection selection_from(const JsonPlace& place, const UnitConfig& config) {
     const std::string name = item.text();
     const auto is_it = [&](const SaveUnit& unit) { return unit.name == name; };
     if (std::none_of(config.units.begin(), config.units.end(), is_it)) {
-      std::string known;
-      for (const SaveUnit& unit : config.units)
-        known += (known.empty() ? "" : ", ") + unit.name;
+      const std::string known = listed(config.units, &SaveUnit::name);
       item.fail("there is no save unit '" + name + "'; expected one of " +
                 (known.empty() ? "those under 'units', of which there are none" : known));
     }
@@ -123,30 +104,17 @@ Json written(const SaveUnit& unit, bool with_unknown) {
   return json;
 }
 
-/// The models whose checkpointed regions the program has.
-std::set<std::string> owners_of(const Program& program) {
-  std::set<std::string> owners;
-  for (const Forward& forward : program.forwards) {
-    for (const Statement& statement : forward.statements) {
-      const auto* region = std::get_if<RegionBegin>(&statement);
-      if (region != nullptr && region->kind == RegionKind::checkpointed)
-        owners.insert(region->owner);
-    }
-  }
-  return owners;
-}
-
 }  // namespace
 
 void read_units(const JsonPlace& protocol, Scenario& scenario) {
   UnitConfig& config = scenario.options.units;
   for (const char* key : {"units", "select", "sub_models", "keeps_any", "mode"}) {
     if (const auto place = protocol.find(key))
-      require(*place, has_use_for_units(scenario.protocol), scenario.protocol, "save units");
+      require(*place, unit_kinds(scenario.protocol).any(), scenario.protocol, "save units");
   }
   for (const char* key : {"keep", "keep_every"}) {
     const auto place = protocol.find(key);
-    if (place && has_use_for_units(scenario.protocol)) {
+    if (place && unit_kinds(scenario.protocol).any()) {
       place->fail("protocol " + scenario.protocol +
                   " keeps what its units ask for; expected units");
     }
@@ -172,39 +140,31 @@ void read_units(const JsonPlace& protocol, Scenario& scenario) {
 
 std::string units_json(const Scenario& scenario) {
   const UnitConfig& config = scenario.options.units;
-  if (config.units.empty() || !has_use_for_units(scenario.protocol)) return {};
+  if (config.units.empty() || !unit_kinds(scenario.protocol).any()) return {};
   const UnitPolicy policy(config, {});
+  const std::set<std::string> owners = checkpoint_owners(scenario.program);
   Json json = Json::object();
   for (std::size_t i = 0; i < config.units.size(); ++i) {
     Json& unit = json[config.units[i].name] = written(config.units[i], false);
     unit["owners"] = Json::array();
-    for (const std::string& owner : owners_of(scenario.program))
+    for (const std::string& owner : owners)
       if (policy.is_selected(owner, i)) unit["owners"].push_back(owner);
     if (config.keeps_any == false) unit["ignored"] = true;
   }
   return json.dump();
 }
 
-WrittenUnits written_units(const Scenario& scenario) {
+void write_units(const Scenario& scenario, Json& protocol) {
   const UnitConfig& config = scenario.options.units;
-  WrittenUnits text;
-  if (!has_use_for_units(scenario.protocol)) return text;
-  const auto append = [](std::string& to, std::string_view key, const Json& value) {
-    to += ",\"" + std::string(key) + "\":" + value.dump();
-  };
-  if (config.keeps_any) append(text.before_name, "keeps_any", *config.keeps_any);
-  if (config.reentrant_without_units) append(text.before_name, "mode", "by_selection");
-  if (config.units.empty()) return text;
-  append(text.before_state_hooks, "select", written(config.selection));
-  Json models = Json::object();
+  if (!unit_kinds(scenario.protocol).any()) return;
+  if (config.keeps_any) protocol["keeps_any"] = *config.keeps_any;
+  if (config.reentrant_without_units) protocol["mode"] = "by_selection";
+  if (config.units.empty()) return;
+  protocol["select"] = written(config.selection);
   for (const auto& [owner, selection] : config.sub_models)
-    models[owner] = written(selection);
-  Json units = Json::object();
+    protocol["sub_models"][owner] = written(selection);
   for (const SaveUnit& unit : config.units)
-    units[unit.name] = written(unit, true);
-  if (!models.empty()) append(text.last, "sub_models", models);
-  append(text.last, "units", units);
-  return text;
+    protocol["units"][unit.name] = written(unit, true);
 }
 
 }  // namespace remat

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "model/json_place.hpp"
@@ -15,13 +16,7 @@ void read_units(const JsonPlace& protocol, Scenario& scenario);
 /// The units as a trace's header has them (`config.units`): what each stands for, and the models
 /// that select it. Empty where there are none, and under a protocol that has no use for them.
 std::string units_json(const Scenario& scenario);
-/// The same as the keys of a protocol object, each with its comma: in alphabetical order, between
-/// other keys.
-struct WrittenUnits {
-  std::string before_name;
-  std::string before_state_hooks;
-  std::string last;
-};
-WrittenUnits written_units(const Scenario& scenario);
+/// Puts the same into a protocol object, as `read_units` reads it.
+void write_units(const Scenario& scenario, nlohmann::json& protocol);
 
 }  // namespace remat

@@ -72,8 +72,27 @@ Json written_schedule(const Scenario& scenario, std::int64_t& n_steps) {
 }
 
 /// A flag is written where it is not what it is without being told.
-void append_flag(std::string& json, const char* key, bool value, bool otherwise) {
-  if (value != otherwise) json += fmt::format(",\"{}\":{}", key, value);
+void write_flag(nlohmann::json& json, const char* key, bool value, bool otherwise) {
+  if (value != otherwise) json[key] = value;
+}
+
+nlohmann::json protocol_object(const Scenario& scenario) {
+  const ProtocolOptions& options = scenario.options;
+  nlohmann::json json = {{"name", scenario.protocol}};  // keys in alphabetical order
+  write_flag(json, "allow_cache_entry_mutation", options.allow_cache_entry_mutation, false);
+  write_flag(json, "ambient_hooks", options.ambient_hooks, false);
+  if (takes_boundaries(scenario.protocol) && options.boundaries != BoundaryPasses::both)
+    json["boundaries"] = options.boundaries == BoundaryPasses::forward ? "forward" : "none";
+  if (options.compat == Compat::torch) json["compat"] = "torch";
+  if (options.compat == Compat::public_code) json["compat"] = "public";
+  write_flag(json, "determinism_check", options.determinism_check, true);
+  if (!scenario.rank.dw_task_per_group) json["dw_tasks"] = "one";
+  write_flag(json, "early_stop", options.early_stop, true);
+  if (options.keep_every != 0) json["keep_every"] = options.keep_every;
+  write_flag(json, "preserve_rng", scenario.rank.preserves_rng, true);
+  if (options.state_hooks) json["state_hooks"] = *options.state_hooks;
+  write_units(scenario, json);
+  return json;
 }
 
 }  // namespace
@@ -83,31 +102,7 @@ std::string action_name(const PhaseStep& step) {
 }
 
 std::string protocol_json(const Scenario& scenario) {
-  // Keys in alphabetical order, as a reader that sorts them writes them again.
-  const ProtocolOptions& options = scenario.options;
-  std::string json;
-  append_flag(json, "allow_cache_entry_mutation", options.allow_cache_entry_mutation, false);
-  append_flag(json, "ambient_hooks", options.ambient_hooks, false);
-  const bool has_boundaries = takes_boundaries(scenario.protocol);
-  if (has_boundaries && options.boundaries == BoundaryPasses::forward)
-    json += ",\"boundaries\":\"forward\"";
-  if (has_boundaries && options.boundaries == BoundaryPasses::none)
-    json += ",\"boundaries\":\"none\"";
-  if (options.compat == Compat::torch) json += ",\"compat\":\"torch\"";
-  if (options.compat == Compat::public_code) json += ",\"compat\":\"public\"";
-  append_flag(json, "determinism_check", options.determinism_check, true);
-  if (!scenario.rank.dw_task_per_group) json += ",\"dw_tasks\":\"one\"";
-  append_flag(json, "early_stop", options.early_stop, true);
-  if (options.keep_every != 0) json += fmt::format(",\"keep_every\":{}", options.keep_every);
-  const WrittenUnits units = written_units(scenario);
-  json += units.before_name;
-  json += fmt::format(",\"name\":\"{}\"", scenario.protocol);
-  append_flag(json, "preserve_rng", scenario.rank.preserves_rng, true);
-  json += units.before_state_hooks;
-  if (options.state_hooks) json += fmt::format(",\"state_hooks\":{}", *options.state_hooks);
-  json += units.last;
-  json.front() = '{';
-  return json + '}';
+  return protocol_object(scenario).dump();
 }
 
 std::string config_json(const std::string& protocol_json, const Scenario& scenario) {
@@ -121,7 +116,7 @@ std::string scenario_json(const Scenario& scenario, const ScenarioRemarks& remar
   if (!remarks.about.empty()) json["about"] = remarks.about;
   if (!remarks.fuzz_case.empty()) json["case"] = remarks.fuzz_case;
   json["program"] = program_json(scenario.program);
-  json["protocol"] = Json::parse(protocol_json(scenario));
+  json["protocol"] = protocol_object(scenario);
   std::int64_t n_steps = 0;
   json["schedule"] = written_schedule(scenario, n_steps);
   if (scenario.memory_bytes > 0) json["machine"] = {{"memory_bytes", scenario.memory_bytes}};

@@ -3,17 +3,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "model/listed.hpp"
+
 namespace remat {
 namespace {
 
 constexpr std::int64_t size_max = INT32_MAX;
-
-std::string listed(std::span<const std::string_view> names) {
-  std::string text;
-  for (const std::string_view name : names)
-    text += (text.empty() ? "" : ", ") + std::string(name);
-  return text;
-}
 
 }  // namespace
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include "model/listed.hpp"
+
 namespace remat {
 
 std::span<const ProgramBuilderRow> program_builders() {
@@ -18,12 +20,10 @@ std::span<const ProgramBuilderRow> program_builders() {
 Program build_program(const JsonPlace& place, const ProgramReading& reading) {
   const JsonPlace name = place.at("builder");
   const std::string asked = name.text();
-  std::string known;
-  for (const ProgramBuilderRow& row : program_builders()) {
+  for (const ProgramBuilderRow& row : program_builders())
     if (row.name == asked) return row.build(place, reading);
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
-  }
-  name.fail("unknown builder '" + asked + "'; expected one of " + known);
+  name.fail("unknown builder '" + asked + "'; expected one of " +
+            listed(program_builders(), &ProgramBuilderRow::name));
 }
 
 }  // namespace remat

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "schedules/registry.hpp"
+
 namespace remat {
 namespace {
 
@@ -339,7 +341,7 @@ bool leaves_regions_out(const GeneratedCase& made) {
 }
 
 bool asks_save_units(const GeneratedCase& made) {
-  return has_save_units(made.scenario.protocol);
+  return unit_kinds(made.scenario.protocol).any();
 }
 
 bool any_op(const GeneratedCase& made, const std::function<bool(const OpStatement&)>& holds) {
