@@ -130,9 +130,10 @@ void ProgramReader::read_body(const JsonPlace& list) {
 NewOp ProgramReader::start_op(const JsonPlace& statement, const std::string& name) {
   NewOp op;
   op.kind = find_op_kind(name);
-  if (op.kind == nullptr)
+  if (op.kind == nullptr) {
     statement.fail("unknown op kind '" + name + "'; expected one of " +
                    listed(op_kinds(), &OpKind::name));
+  }
   if (const auto attributes = statement.find("attrs")) op.attributes = attributes->dumped();
   if (const auto inputs = statement.find("in")) op.inputs = all_named(*inputs);
   op.kept = is_kept(*reading_, name);

@@ -77,11 +77,11 @@ TEST_CASE("a tape of zeros gives the smallest case", "[properties]") {
 }
 
 TEST_CASE("each dimension shows in the cases that have it, and in no other", "[properties]") {
-  constexpr std::uint64_t n_cases = 2000;
+  constexpr std::uint64_t n_seen = 2000;
   const std::vector<Dimension> rows = dimensions();
   REQUIRE(rows.size() == feature_count);
   std::vector<GeneratedCase> cases;
-  for (std::uint64_t i = 0; i < n_cases; ++i) {
+  for (std::uint64_t i = 0; i < n_seen; ++i) {
     ChoiceTape tape = tape_of(i);
     cases.push_back(generate_case(tape, {}));
   }

@@ -78,10 +78,11 @@ TEST_CASE("a reentrant region whose code raised has no node, and leaves nothing 
       checkpoint("q", op("sin", {"a"}, {"t"}) + "," + raises, R"("reentrant":true)");
   const std::string body =
       op("sin", {"x"}, {"a"}) + "," + caught(fails) + "," + op("sin", {"a"}, {"y"});
+  const std::string rest = "," + ends;
   for (const std::string protocol : {"torch", "torch-reentrant", "exclude"}) {
     CAPTURE(protocol);
-    CHECK(is_sound(run_stage(body + "," + ends, protocol)));
-    CHECK(is_sound(run_stage(checkpoint("r", body) + "," + ends, protocol)));
+    CHECK(is_sound(run_stage(body + rest, protocol)));
+    CHECK(is_sound(run_stage(checkpoint("r", body) + rest, protocol)));
   }
   // What it had made before it raised is a constant to those who read it all the same.
   const ScenarioRun read = run_stage(op("sin", {"x"}, {"a"}) + "," + caught(fails) + "," +

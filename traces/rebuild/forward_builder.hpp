@@ -148,7 +148,7 @@ class ForwardBuilder {
   void open_function_body();
   bool saves_outputs_only(const OpStatement& op, std::size_t n) const;
   std::size_t n_of_last_op(const OpStatement* next) const;
-  void give_to_next_op(std::size_t begin, OpStatement& next);
+  void give_to_next_op(std::size_t begin, OpStatement& op);
   RegionBegin& region_at(std::size_t begin) {
     return std::get<RegionBegin>(forward_.statements[begin]);
   }

@@ -42,10 +42,11 @@ class Rebuilder {
       run_.unsupported = "excluded regions inside a selective one";
     if (run_.has_wrappers && run_.has_remat_regions && !run_.unsupported)
       run_.unsupported = "excluded regions beside those of torch_remat";
-    if (loses_frames_ && !has_backward() && !run_.unsupported)
+    if (loses_frames_ && !has_backward() && !run_.unsupported) {
       run_.unsupported =
           "a region's frame goes in forward and no backward follows: what was raised "
           "there is not recorded";
+    }
     if (run_.order.empty() && !run_.unsupported)
       run_.unsupported = "the recording shows no phase: nothing says what the run did";
     return std::move(run_);
