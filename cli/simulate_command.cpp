@@ -93,6 +93,18 @@ Json classes_json(const BytesByClass& bytes) {
   return json;
 }
 
+/// Levels that something was sent to.
+Json levels_json(const BytesByLevel& levels) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < memory_level_count; ++i) {
+    if (levels[i] == LevelBytes()) continue;
+    json[std::string(memory_level_names[i])] = {{"peak_bytes", levels[i].peak},
+                                                {"sent_bytes", levels[i].sent},
+                                                {"returned_bytes", levels[i].returned}};
+  }
+  return json;
+}
+
 Json error_json(const SimulatedError& error, std::int64_t seq) {
   return {{"code", error.code}, {"seq", seq}, {"type", error.type}, {"message", error.message}};
 }
@@ -113,6 +125,7 @@ std::string simulation_json(const Outcome& outcome) {
   json["by_class"] = classes_json(result.at_peak);
   json["resident_by_class"] = classes_json(result.resident);
   json["rederived_bytes"] = result.rederived_bytes;
+  json["offloaded"] = levels_json(result.offloaded);
   json["ops"] = ops_of(outcome.summary);
   json["hook_calls"] = result.hook_calls;
   json["units"] = Json::array();
@@ -124,8 +137,8 @@ std::string simulation_json(const Outcome& outcome) {
                              {"replays", unit.replays}});
   }
   json["ranks"] = Json::array({{{"rank", 0},
-                                {"busy_ns", result.end.ns},
-                                {"bubble_ns", 0},
+                                {"busy_ns", result.end.ns - result.copies_waited.ns},
+                                {"bubble_ns", result.copies_waited.ns},
                                 {"peak_bytes", result.at_peak.total}}});
   json["violations"] = Json::array();
   for (const Finding& finding : outcome.verdict.findings) {
@@ -177,6 +190,14 @@ std::string simulation_text(const SimulateOptions& options, const Outcome& outco
   row("resident after forward", bytes_text(result.resident_bytes));
   row("added by a replay", bytes_text(result.replay_peak_bytes));
   if (result.rederived_bytes > 0) row("in slots at once", bytes_text(result.rederived_bytes));
+  for (std::size_t i = 0; i < memory_level_count; ++i) {
+    const LevelBytes& level = result.offloaded[i];
+    if (level == LevelBytes()) continue;
+    row(fmt::format("on the {} at once", memory_level_names[i]), bytes_text(level.peak));
+    row(fmt::format("sent to the {}", memory_level_names[i]),
+        fmt::format("{}, {} came back", bytes_text(level.sent), bytes_text(level.returned)));
+  }
+  if (result.copies_waited.ns > 0) row("waited for copies", time_text(result.copies_waited.ns));
   row("ops", fmt::format("{} forward, {} in replays, {} backward", total(ops.at("forward")),
                          total(ops.at("replay")), total(ops.at("backward"))));
   row("gradients", !result.gradients_match ? painted("not compared", Colour::yellow, colours)

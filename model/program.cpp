@@ -13,7 +13,19 @@ struct Uses {
   FlatMap<std::size_t> last_read;                      // likewise
   std::vector<std::pair<std::size_t, ValueId>> reads;  // in statement order
   std::vector<std::size_t> skipped_by;                 // by statement: see skipping_regions
+  std::vector<bool> forward_only;                      // likewise: no replay runs it
 };
+
+std::vector<bool> forward_only_statements(const Forward& forward) {
+  std::vector<bool> only(forward.statements.size(), false);
+  for (std::size_t at = 0; at < forward.statements.size(); ++at) {
+    const auto* branch = std::get_if<BranchBegin>(&forward.statements[at]);
+    if (branch == nullptr || branch->in_replay) continue;
+    std::fill(only.begin() + static_cast<std::ptrdiff_t>(at),
+              only.begin() + static_cast<std::ptrdiff_t>(branch->end), true);
+  }
+  return only;
+}
 
 /// For each statement of an excluded region's body, 1 + the beginning of the innermost checkpointed
 /// region around it: whose replay leaves the body out. A replay of one further out runs it.
@@ -38,6 +50,7 @@ std::vector<std::size_t> skipping_regions(const Forward& forward) {
 Uses uses_of(const Forward& forward) {
   Uses uses;
   uses.skipped_by = skipping_regions(forward);
+  uses.forward_only = forward_only_statements(forward);
   for (std::size_t at = 0; at < forward.statements.size(); ++at) {
     const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
     const auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
@@ -94,6 +107,7 @@ void find_captured(const Program& program, const Forward& forward, const Uses& u
     const std::size_t* made = uses.made.find(value.index());
     const bool is_from_inside = made != nullptr && *made - 1 > begin;
     const bool is_param = program.buffers[program.values[value].buffer].role == BufferRole::param;
+    if (is_param && !is_from_inside && uses.forward_only[at]) continue;
     if (is_param && !is_from_inside) {
       // A wrapper that is given a parameter has not read it yet.
       const bool is_handed_on = std::holds_alternative<WrapperBegin>(forward.statements[at]) ||

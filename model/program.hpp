@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/id.hpp"
+#include "model/memory_levels.hpp"
 #include "model/op_kinds.hpp"
 #include "model/ring.hpp"
 #include "model/tensor_layout.hpp"
@@ -176,6 +177,13 @@ struct Mark {
 struct CompiledBegin {
   std::size_t end = 0;
 };
+/// A layer whose saved tensors wait elsewhere until its backward, where the protocol offloads
+/// (protocols.md P11); up to the statement before `end`. Lies in no other block.
+struct OffloadBegin {
+  std::string name;
+  MemoryLevel level = MemoryLevel::host;
+  std::size_t end = 0;
+};
 /// The program's variables of these values go out of scope.
 struct Release {
   std::vector<ValueId> values;
@@ -217,7 +225,7 @@ struct CatchBegin {
 
 using Statement = std::variant<OpStatement, RegionBegin, RegionEnd, Release, SideEffect, Raise,
                                BranchBegin, Bind, NoGradBegin, WrapperBegin, WrapperEnd, CatchBegin,
-                               NeedsTensor, Mark, CompiledBegin>;
+                               NeedsTensor, Mark, CompiledBegin, OffloadBegin>;
 
 /// The forward of one micro-batch.
 struct Forward {

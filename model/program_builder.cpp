@@ -270,6 +270,15 @@ void ProgramBuilder::end_compiled(std::size_t begin) {
   std::get<CompiledBegin>(forward_.statements[begin]).end = forward_.statements.size();
 }
 
+std::size_t ProgramBuilder::begin_offload(const std::string& name, MemoryLevel level) {
+  forward_.statements.emplace_back(OffloadBegin{.name = name, .level = level});
+  return forward_.statements.size() - 1;
+}
+
+void ProgramBuilder::end_offload(std::size_t begin) {
+  std::get<OffloadBegin>(forward_.statements[begin]).end = forward_.statements.size();
+}
+
 void ProgramBuilder::side_effect(const std::string& name) {
   forward_.statements.emplace_back(SideEffect{name});
 }

@@ -79,6 +79,8 @@ class ProgramBuilder {
   void mark(const std::string& name);
   std::size_t begin_compiled();
   void end_compiled(std::size_t begin);
+  std::size_t begin_offload(const std::string& name, MemoryLevel level);
+  void end_offload(std::size_t begin);
   void side_effect(const std::string& name);
   void raise(Raise raise);
 

@@ -43,6 +43,7 @@ class ProgramReader {
   void read_remat_region(const JsonPlace& statement);
   void read_needs_tensor(const JsonPlace& statement);
   void read_compiled(const JsonPlace& statement);
+  void read_offload(const JsonPlace& statement);
   void read_wrapper(const JsonPlace& statement, WrapperBegin wrapper);
   void read_leaves_of(const JsonPlace& argument, const std::string& path,
                       std::vector<WrapperBegin::Input>& leaves);

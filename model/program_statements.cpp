@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "model/listed.hpp"
 #include "model/program_reader.hpp"
 
 // The statements of a scenario that are no plain op.
@@ -32,6 +33,7 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
     return builder_.mark(statement.at("mark").text());
   }
   if (statement.has("compiled")) return read_compiled(statement);
+  if (statement.has("offload")) return read_offload(statement);
   if (statement.has("call")) return read_call(statement);
   if (statement.has("branch")) return read_branch(statement);
   if (statement.has("no_grad")) return read_no_grad(statement);
@@ -43,8 +45,8 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   }
   statement.fail(
       "this statement says nothing that is known; expected one of the keys op, view, in_place, "
-      "random, container, checkpoint, unit, exclude, region, needs_tensor, mark, compiled, call, "
-      "branch, no_grad, catch, side_effect, update, raise");
+      "random, container, checkpoint, unit, exclude, region, needs_tensor, mark, compiled, "
+      "offload, call, branch, no_grad, catch, side_effect, update, raise");
 }
 
 void ProgramReader::read_in_place(const JsonPlace& statement) {
@@ -309,6 +311,28 @@ void ProgramReader::read_compiled(const JsonPlace& statement) {
   const std::size_t begin = builder_.begin_compiled();
   read_body(statement.at("compiled"));
   builder_.end_compiled(begin);
+}
+
+/// Saved tensors go by the hooks around an op: within another block those are the block's.
+void ProgramReader::read_offload(const JsonPlace& statement) {
+  statement.allow_only({"offload", "to", "body"});
+  const JsonPlace name = statement.at("offload");
+  if (depth_ > 1) {
+    name.fail("offload group '" + name.text() +
+              "' lies in another block; expected it among the stage's own statements");
+  }
+  MemoryLevel level = MemoryLevel::host;
+  if (const auto to = statement.find("to")) {
+    const auto* const known =
+        std::find(memory_level_names.begin(), memory_level_names.end(), to->text());
+    if (known == memory_level_names.end()) {
+      to->fail("unknown level '" + to->text() + "'; expected one of " + listed(memory_level_names));
+    }
+    level = static_cast<MemoryLevel>(known - memory_level_names.begin());
+  }
+  const std::size_t begin = builder_.begin_offload(name.text(), level);
+  read_body(statement.at("body"));
+  builder_.end_offload(begin);
 }
 
 void ProgramReader::read_catch(const JsonPlace& statement) {

@@ -107,6 +107,11 @@ class ProgramWriter {
     } else if (const auto* compiled = std::get_if<CompiledBegin>(&statement)) {
       list.push_back({{"compiled", body(at + 1, compiled->end)}});
       return compiled->end - 1;
+    } else if (const auto* offloaded = std::get_if<OffloadBegin>(&statement)) {
+      list.push_back({{"offload", offloaded->name},
+                      {"to", memory_level_names[static_cast<std::size_t>(offloaded->level)]},
+                      {"body", body(at + 1, offloaded->end)}});
+      return offloaded->end - 1;
     } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {
       list.push_back({{"needs_tensor", name(needs->value)}});
     } else if (const auto* effect = std::get_if<SideEffect>(&statement)) {

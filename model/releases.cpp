@@ -41,32 +41,13 @@ std::vector<std::vector<ValueId>> last_readers(const Program& program, const For
   FlatMap<std::size_t> last;
   FlatMap<std::size_t> born;
   std::vector<ValueId> made;
-  const auto read = [&](ValueId value, std::size_t at) { last[value.index()] = at; };
   for (std::size_t at = 0; at < forward.statements.size(); ++at) {
-    const Statement& statement = forward.statements[at];
-    if (const auto* op = std::get_if<OpStatement>(&statement)) {
-      for (const ValueId input : op->inputs)
-        read(input, at);
-      for (const Save& save : op->saves)
-        read(save.value, at);
-      for (const ValueId output : op->outputs) {
-        read(output, at);
-        born[output.index()] = at;
-        made.push_back(output);
-      }
-    } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
-      for (const ValueId input : region->inputs)
-        read(input, at);
-    } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
-      for (const WrapperBegin::Input& input : wrapper->inputs)
-        read(input.value, at);
-    } else if (const auto* left = std::get_if<WrapperEnd>(&statement)) {
-      for (const ValueId output : std::get<WrapperBegin>(forward.statements[left->begin]).outputs)
-        read(output, at);
-    } else if (const auto* bind = std::get_if<Bind>(&statement)) {
-      read(bind->from, at);
-    } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {
-      read(needs->value, at);
+    each_use(forward, at, [&](ValueId value) { last[value.index()] = at; });
+    const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
+    if (op == nullptr) continue;
+    for (const ValueId output : op->outputs) {
+      born[output.index()] = at;
+      made.push_back(output);
     }
   }
   std::vector<std::vector<ValueId>> releases(forward.statements.size());
@@ -90,9 +71,33 @@ void move_places(Statement& statement, const std::vector<std::size_t>& place) {
   if (auto* off = std::get_if<NoGradBegin>(&statement)) off->end = place[off->end];
   if (auto* caught = std::get_if<CatchBegin>(&statement)) caught->end = place[caught->end];
   if (auto* compiled = std::get_if<CompiledBegin>(&statement)) compiled->end = place[compiled->end];
+  if (auto* offloaded = std::get_if<OffloadBegin>(&statement))
+    offloaded->end = place[offloaded->end];
 }
 
 }  // namespace
+
+void each_use(const Forward& forward, std::size_t at, const std::function<void(ValueId)>& use) {
+  const Statement& statement = forward.statements[at];
+  if (const auto* op = std::get_if<OpStatement>(&statement)) {
+    std::for_each(op->inputs.begin(), op->inputs.end(), use);
+    for (const Save& save : op->saves)
+      use(save.value);
+    std::for_each(op->outputs.begin(), op->outputs.end(), use);
+  } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
+    std::for_each(region->inputs.begin(), region->inputs.end(), use);
+  } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
+    for (const WrapperBegin::Input& input : wrapper->inputs)
+      use(input.value);
+  } else if (const auto* left = std::get_if<WrapperEnd>(&statement)) {
+    const auto& outputs = std::get<WrapperBegin>(forward.statements[left->begin]).outputs;
+    std::for_each(outputs.begin(), outputs.end(), use);
+  } else if (const auto* bind = std::get_if<Bind>(&statement)) {
+    use(bind->from);
+  } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {
+    use(needs->value);
+  }
+}
 
 void add_releases(const Program& program, Forward& forward) {
   std::vector<std::vector<ValueId>> releases = last_readers(program, forward);

@@ -351,13 +351,30 @@ void BodyGenerator::write_leaves() {
     params_.push_back(write_param("w" + std::to_string(i)));
 }
 
+/// What goes to the host is not the last layer's: more of them where all is about that.
+bool BodyGenerator::has_another_layer() {
+  return is("offload") ? tape_->choose(3) != 0 : tape_->choose(4) == 3;
+}
+
+/// A layer is an offload group, where there are any. Nothing is drawn: a tape means the same
+/// program with them and without.
+void BodyGenerator::write_layer(const std::function<void()>& write_body) {
+  if (!made_->offloads()) return write_body();
+  const std::size_t begin =
+      builder_->begin_offload("g" + std::to_string(n_offload_groups_++), MemoryLevel::host);
+  write_body();
+  builder_->end_offload(begin);
+}
+
 ValueId BodyGenerator::write() {
   write_leaves();
   fixed_.insert(builder_->value(pool_[0]).buffer.index());  // the input is the caller's
-  write_next_region(!has(Edit::none));
-  for (std::size_t begin = tape_->position(); tape_->choose(4) == 3; begin = tape_->position()) {
-    if (tape_->choose(4) == 3) write_statement(2);
-    write_next_region(false);
+  write_layer([&] { write_next_region(!has(Edit::none)); });
+  for (std::size_t begin = tape_->position(); has_another_layer(); begin = tape_->position()) {
+    write_layer([&] {
+      if (tape_->choose(4) == 3) write_statement(2);
+      write_next_region(false);
+    });
     tape_->end_span(begin);
   }
   if (escaped_) return *escaped_;  // the loss of what the body let out, alone

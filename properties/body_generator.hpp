@@ -69,6 +69,8 @@ class BodyGenerator {
   void write_caught();
   void write_forward_only();
   void refresh_pool();
+  bool has_another_layer();
+  void write_layer(const std::function<void()>& write_body);
 
   // excluded_body.cpp
   /// What was there before an excluded region's body.
@@ -133,6 +135,7 @@ class BodyGenerator {
   std::size_t n_primes_ = 0;
   std::uint64_t cost_unit_ = 0;
   std::size_t n_regions_ = 0;
+  std::size_t n_offload_groups_ = 0;
   std::size_t n_ops_ = 0;
   std::size_t n_wrappers_ = 0;
   std::size_t n_small_wrappers_ = 0;  // of edits: called once

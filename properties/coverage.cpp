@@ -11,12 +11,10 @@ namespace remat {
 namespace {
 
 constexpr std::array<std::string_view, sometimes_count> sometimes_names = {
-    "replayed",         "cut_short",          "replayed_whole",
-    "replayed_twice",   "nested_replay",      "dead_holder",
-    "served",           "kept_draw_served",   "written_in_replay",
-    "drawn_in_replay",  "effect_in_replay",   "raised",
-    "gradients_summed", "microbatches_mixed", "group_asked",
-    "counts_told",      "bytes_told",         "caught"};
+    "replayed",         "cut_short",  "replayed_whole",   "replayed_twice",     "nested_replay",
+    "dead_holder",      "served",     "kept_draw_served", "written_in_replay",  "drawn_in_replay",
+    "effect_in_replay", "raised",     "gradients_summed", "microbatches_mixed", "group_asked",
+    "counts_told",      "bytes_told", "caught",           "offloaded"};
 
 const std::string none = "none";
 
@@ -120,6 +118,9 @@ void Coverage::observe_run(const EventView& event, Seen& seen) {
       break;
     case Kind::error:
       note(event.is_true(Field::caught) ? Sometimes::caught : Sometimes::raised);
+      break;
+    case Kind::copy_end:
+      if (event.text(Field::direction) == "h2d") note(Sometimes::offloaded);
       break;
     case Kind::op:
       if (event.text(Field::name) == "grad_sum") note(Sometimes::gradients_summed);

@@ -35,9 +35,10 @@ enum class Sometimes : std::uint8_t {
   group_asked,         // an exec group was the session
   counts_told,         // op counts were expected
   bytes_told,          // a bound on bytes was expected
-  caught               // the training loop caught an exception
+  caught,              // the training loop caught an exception
+  offloaded            // what a group kept left the device and came back
 };
-inline constexpr std::size_t sometimes_count = 18;
+inline constexpr std::size_t sometimes_count = 19;
 std::string_view name_of(Sometimes sometimes);
 
 /// What a campaign has seen. Sums over cases, so that parts can be added in any order.

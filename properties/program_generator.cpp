@@ -20,11 +20,11 @@ constexpr std::array<std::string_view, feature_count> feature_names = {
     "retain",     "split",        "partial",          "dropped",         "groups",
     "sharing",    "forward_only", "same_shapes",      "counted_policy",  "odd_params",
     "excluded",   "chains",       "nested_arguments", "fresh_arguments", "caught_errors",
-    "save_units", "two_models",   "odd_markers",      "compiled"};
+    "save_units", "two_models",   "odd_markers",      "compiled",        "offload"};
 
-constexpr std::array<std::string_view, 10> protocol_names = {
-    "torch", "torch-sac", "torch-reentrant", "none",   "exclude", "exclude-rederive",
-    "remat", "kept-ops",  "kept-callables",  "markers"};
+constexpr std::array<std::string_view, 11> protocol_names = {
+    "torch", "torch-sac", "torch-reentrant", "none",    "exclude", "exclude-rederive",
+    "remat", "kept-ops",  "kept-callables",  "markers", "offload"};
 
 std::string choose_protocol(ChoiceTape& tape, const std::string& only) {
   if (only.empty()) return std::string(protocol_names[tape.choose(protocol_names.size())]);
@@ -49,7 +49,7 @@ BackwardForm choose_form(ChoiceTape& tape, const GeneratedCase& made) {
   const std::string& protocol = made.scenario.protocol;
   // A selective region and one with excluded regions stand one replay, a reentrant one no partial
   // gradient.
-  const bool may_split = protocol == "torch" || protocol == "none";
+  const bool may_split = protocol == "torch" || protocol == "none" || protocol == "offload";
   std::vector<BackwardForm> forms = {BackwardForm::whole};
   const bool stands_one_replay = protocol == "torch-sac" || protocol == "exclude" ||
                                  protocol == "exclude-rederive" || unit_kinds(protocol).any();
@@ -177,6 +177,32 @@ void write_by_caller(ProgramBuilder& builder, const BodyGenerator& body, Generat
   if (target) builder.update(builder.since_write(*target));
 }
 
+/// Which layers are sent and where to; now and then one is no group.
+void choose_groups(ChoiceTape& tape, Program& program) {
+  std::vector<Statement>& statements = program.forwards.front().statements;
+  for (std::size_t at = 0; at < statements.size(); ++at) {
+    auto* group = std::get_if<OffloadBegin>(&statements[at]);
+    if (group == nullptr) continue;
+    group->level = static_cast<MemoryLevel>(tape.choose(memory_level_count));
+    if (tape.choose(4) == 3) group->end = at + 1;  // nothing lies in it
+  }
+}
+
+/// What is sent, and over how fast a link. Drawn last, like a retry.
+void choose_offload(ChoiceTape& tape, Scenario& scenario) {
+  choose_groups(tape, scenario.program);
+  OffloadOptions options;
+  const std::array<bool*, 5> things = {nullptr, &options.saved, &options.region_inputs,
+                                       &options.excluded, &options.cached};
+  if (bool* left_out = things[tape.choose(things.size())]) *left_out = false;
+  scenario.options.offload = options;
+  constexpr std::array<LinkRate, 3> rates = {LinkRate{}, LinkRate{1'000'000'000, {20}},
+                                             LinkRate{10'000'000, {}}};
+  for (LinkRate& link : scenario.rank.links)
+    link = rates[tape.choose(rates.size())];
+  scenario.config_json = config_json(protocol_json(scenario), scenario);
+}
+
 void set_options(ChoiceTape& tape, GeneratedCase& made) {
   Scenario& scenario = made.scenario;
   if (made.edit == Edit::fewer_saves_unchecked) scenario.options.determinism_check = false;
@@ -215,6 +241,7 @@ GeneratedCase generate_case(ChoiceTape& tape, const GeneratorOptions& options) {
   set_options(tape, made);
   add_order(tape, made, plan);
   retry(tape, made);
+  if (made.offloads()) choose_offload(tape, scenario);
   return made;
 }
 

@@ -48,9 +48,10 @@ enum class Feature : std::uint8_t {
   save_units,        // D16: callables and markers of save units
   two_models,        // D16: layers of a model of its own, which may select other units
   odd_markers,       // D16: intervals that end before they begin, or are never begun or ended
-  compiled           // D17: stretches of ops that a policy may not see into
+  compiled,          // D17: stretches of ops that a policy may not see into
+  offload            // D21: groups whose saved tensors go to the host and come back
 };
-inline constexpr std::size_t feature_count = 34;
+inline constexpr std::size_t feature_count = 35;
 std::string_view name_of(Feature feature);
 
 /// One generated case: a scenario, and what is to come out of it.
@@ -67,6 +68,8 @@ struct GeneratedCase {
   bool is_split = false;
   /// What the edit raises it raises once: the training loop catches it and does the step again.
   bool is_retried = false;
+  /// Its groups are offloaded.
+  bool offloads() const { return has(Feature::offload) || scenario.protocol == "offload"; }
   /// What the run is to end in; empty: in no error.
   std::string_view expected_code() const { return is_retried ? "" : row_of(edit).code; }
 };

@@ -75,6 +75,12 @@ class ProgramText {
         line(depth, "compiled:");
         write_body(at + 1, compiled->end, depth + 1);
         at = compiled->end - 1;
+      } else if (const auto* offloaded = std::get_if<OffloadBegin>(&statement)) {
+        line(depth,
+             "offload " + offloaded->name + " to the " +
+                 std::string(memory_level_names[static_cast<std::size_t>(offloaded->level)]) + ":");
+        write_body(at + 1, offloaded->end, depth + 1);
+        at = offloaded->end - 1;
       } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {
         line(depth, "a replay needs " + name(needs->value));
       } else if (const auto* effect = std::get_if<SideEffect>(&statement)) {

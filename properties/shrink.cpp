@@ -110,21 +110,30 @@ class Shrinker {
     return any;
   }
 
-  /// Smaller choices: without a bit that is set (features are bits), halves, and one less.
+  /// The choice without a bit that is set: features are bits.
+  bool drop_bits(std::size_t at) {
+    bool any = false;
+    for (unsigned bit = 64; bit-- > 0;) {
+      if (at >= best_.size() || ((best_[at] >> bit) & 1U) == 0) continue;
+      Choices candidate = best_;
+      candidate[at] &= ~(std::uint64_t{1} << bit);
+      any |= adopt(candidate);
+    }
+    return any;
+  }
+
+  /// Smaller choices: without a bit, and one less. One less may set all the bits below: they go
+  /// before the next.
   bool lower_choices() {
     bool any = false;
     for (std::size_t at = 0; at < best_.size(); ++at) {
-      for (unsigned bit = 64; bit-- > 0;) {
-        if (at >= best_.size() || ((best_[at] >> bit) & 1U) == 0) continue;
-        Choices candidate = best_;
-        candidate[at] &= ~(std::uint64_t{1} << bit);
-        any |= adopt(candidate);
-      }
+      any |= drop_bits(at);
       while (at < best_.size() && best_[at] > 0) {
         Choices candidate = best_;
         candidate[at] -= 1;
         if (!adopt(candidate)) break;
         any = true;
+        drop_bits(at);
       }
     }
     return any;

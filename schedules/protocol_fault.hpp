@@ -35,6 +35,10 @@ enum class ProtocolFault : std::uint8_t {
   outputs_known_by_tensor,      // M28
   references_filled_once,       // M29
   markers_end_at_start,         // M32
+  markers_end_late,             // M50
+  reload_not_awaited,           // M38
+  offloads_in_replay,           // M39
+  aliases_unprotected,          // M40
   saved_lists_unchecked         // the determinism check never complains
 };
 

@@ -9,6 +9,7 @@
 #include "schedules/protocols/kept_ops.hpp"
 #include "schedules/protocols/markers.hpp"
 #include "schedules/protocols/none.hpp"
+#include "schedules/protocols/offload.hpp"
 #include "schedules/protocols/remat.hpp"
 #include "schedules/protocols/torch.hpp"
 #include "schedules/protocols/torch_reentrant.hpp"
@@ -53,6 +54,8 @@ const std::vector<ProtocolRow>& protocols() {
        make_markers,
        false,
        {.intervals = true}},
+      {"offload", "no checkpointing: what offload groups keep goes to the host and back (P11)",
+       make_offload},
   };
   return rows;
 }
@@ -64,6 +67,12 @@ std::string known_protocols() {
 bool takes_boundaries(std::string_view name) {
   const ProtocolRow* row = row_named(name);
   return row != nullptr && row->has_boundaries;
+}
+
+std::optional<OffloadPolicy> offload_policy(std::string_view name, const ProtocolOptions& options) {
+  if (options.offload) return OffloadPolicy(*options.offload, options.fault);
+  if (name == "offload") return OffloadPolicy({}, options.fault);
+  return std::nullopt;
 }
 
 UnitKinds unit_kinds(std::string_view name) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "schedules/offload_policy.hpp"
 #include "schedules/protocol.hpp"
 #include "schedules/protocol_fault.hpp"
 #include "schedules/save_units.hpp"
@@ -45,6 +46,9 @@ struct ProtocolOptions {
   std::optional<bool> state_hooks = std::nullopt;
   /// kept-ops, kept-callables, markers.
   UnitConfig units = {};
+  /// Under any protocol: what the program's offload groups keep goes to the host and comes back
+  /// (P11). The protocol `offload` does so without being told.
+  std::optional<OffloadOptions> offload = std::nullopt;
   ProtocolFault fault = ProtocolFault::none;
 };
 
@@ -74,6 +78,10 @@ std::string known_protocols();
 bool takes_boundaries(std::string_view name);
 /// What save units may stand for under the protocol of that name; nothing where there is no such.
 UnitKinds unit_kinds(std::string_view name);
+
+/// What becomes of the program's offload groups under the protocol of that name; none where it is
+/// not told to do anything with them.
+std::optional<OffloadPolicy> offload_policy(std::string_view name, const ProtocolOptions& options);
 
 /// The protocol of that name; none where there is no such.
 std::unique_ptr<Protocol> make_protocol(std::string_view name, const ProtocolOptions& options);

@@ -41,11 +41,12 @@ void UnitPolicy::pass(std::string_view marker, UnitState& state) const {
   for (std::size_t unit = 0; unit < config_.units.size(); ++unit) {
     const std::vector<SaveUnit::Interval>& intervals = config_.units[unit].intervals;
     for (std::size_t i = 0; i < intervals.size(); ++i) {
-      const std::pair<std::size_t, std::size_t> interval = {unit, i};
+      const UnitState::Interval interval = {unit, i};
       const auto found = std::find(state.open.begin(), state.open.end(), interval);
       if (marker == intervals[i].first) {
         if (found == state.open.end()) state.open.push_back(interval);
       } else if (marker == intervals[i].second && found != state.open.end()) {
+        if (rules_.ends_one_op_late) state.closing.push_back(interval);
         state.open.erase(found);
       }
     }
@@ -62,8 +63,9 @@ std::vector<std::size_t> UnitPolicy::asking(std::string_view owner, std::string_
     const bool runs =
         std::any_of(state.callables.begin(), state.callables.end(),
                     [&](std::string_view name) { return contains(asked.callables, name); });
-    const bool is_open = std::any_of(state.open.begin(), state.open.end(),
-                                     [&](const auto& open) { return open.first == unit; });
+    const auto is_its = [&](const UnitState::Interval& interval) { return interval.first == unit; };
+    const bool is_open = std::any_of(state.open.begin(), state.open.end(), is_its) ||
+                         std::any_of(state.closing.begin(), state.closing.end(), is_its);
     if (runs || is_open || contains(asked.ops, op)) asking.push_back(unit);
   }
   return asking;

@@ -46,14 +46,17 @@ struct UnitConfig {
 /// What is in force where code runs: callables that have been entered, and intervals that a marker
 /// has opened.
 struct UnitState {
-  std::vector<std::string_view> callables;                // innermost last
-  std::vector<std::pair<std::size_t, std::size_t>> open;  // unit, and which of its intervals
+  std::vector<std::string_view> callables;               // innermost last
+  using Interval = std::pair<std::size_t, std::size_t>;  // unit, and which of its intervals
+  std::vector<Interval> open;
+  std::vector<Interval> closing;  // of UnitRules::ends_one_op_late
 };
 
 /// How a policy finds what belongs to a unit.
 struct UnitRules {
-  bool sees_compiled = true;    // ops within a compiled stretch
-  bool refuses_writes = false;  // an op that writes in place, where it would be kept, is an error
+  bool sees_compiled = true;      // ops within a compiled stretch
+  bool refuses_writes = false;    // an op that writes in place, where it would be kept, is an error
+  bool ends_one_op_late = false;  // M50: an interval takes in the op behind its end
   bool ends_where_it_starts = false;  // M32: of each interval the first marker is the last too
 };
 

@@ -15,6 +15,9 @@
 
 namespace remat {
 
+/// The stream that copies between the device and a level run on, in one direction.
+std::string_view copy_stream(MemoryLevel level, bool is_out);
+
 /// Who asked for a slot: a graph task, an exec group, or a recompute session.
 struct ReplayKey {
   enum class Kind : std::uint8_t { graph_task, group, session } kind = Kind::graph_task;
@@ -118,6 +121,14 @@ class EventLog {
   void backward_op(std::string_view name, std::span<const std::int64_t> inputs, std::int64_t output,
                    std::int64_t storage, std::int64_t bytes);
   void mutate(std::int64_t tensor, std::int64_t storage);
+  // event_log_offload.cpp
+  /// Work on a stream; storages by their numbers.
+  void launch(std::string_view stream, std::string_view name, std::span<const std::int64_t> reads,
+              std::span<const std::int64_t> writes);
+  /// A record on the stream, or a wait of it.
+  void stream_event(Kind kind, std::string_view stream, std::string_view event);
+  /// An end of a copy (copy_begin, copy_end), `is_out` from the device.
+  void copy(Kind kind, std::int64_t storage, MemoryLevel level, bool is_out);
   void pack(std::string_view slot, std::optional<std::int64_t> frame,
             std::optional<std::int64_t> index, std::string_view role, bool placeholder,
             const ShownTensor& tensor, bool boundary = false);

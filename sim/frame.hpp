@@ -153,6 +153,7 @@ struct CheckpointFrame {
   UnitState units_at_end;                                          // of forward
   std::set<std::size_t> keeping_units;                             // that have kept something in it
   std::vector<std::pair<std::size_t, std::string>> unkept_writes;  // unit and op: asked for
+  std::optional<std::size_t> offload_group;                        // that calls the region
   bool is_compiled = false;  // the code that calls the region is compiled, and it with that
   std::map<std::string, WrapperCalls, std::less<>> wrappers;  // by name
   std::vector<InputSlot> input_slots;

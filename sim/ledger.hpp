@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/memory_levels.hpp"
 #include "model/program.hpp"
 #include "model/ring.hpp"
 
@@ -41,6 +42,19 @@ struct BytesByClass {
   std::int64_t total = 0;
 };
 
+/// Where a storage's bytes are, seen from the device (protocols.md P11).
+enum class Residence : std::uint8_t { device, on_the_way_out, away, on_the_way_in };
+
+/// Bytes of one level that offloaded storages wait on.
+struct LevelBytes {
+  std::int64_t live = 0;
+  std::int64_t peak = 0;
+  std::int64_t sent = 0;      // by copies that have ended
+  std::int64_t returned = 0;  // likewise, back
+  friend bool operator==(const LevelBytes&, const LevelBytes&) = default;
+};
+using BytesByLevel = std::array<LevelBytes, memory_level_count>;
+
 /// All storages of a rank: bytes, owners, versions and exact elements. A storage dies when its last
 /// owner leaves.
 class Ledger {
@@ -64,6 +78,23 @@ class Ledger {
   std::int64_t begin(std::uint32_t storage) const { return rows_[storage].begin; }
   void set_begin(std::uint32_t storage, std::int64_t begin) { rows_[storage].begin = begin; }
   void bump_version(std::uint32_t storage) { ++rows_[storage].version; }
+
+  // Offload: out, and back in. Bytes on the way count as the device's; a copy whose storage dies is
+  // given up.
+  Residence residence(std::uint32_t storage) const { return rows_[storage].residence; }
+  void begin_copy_out(std::uint32_t storage, MemoryLevel level);
+  /// Its bytes leave the device; who owns it goes on owning it.
+  void end_copy_out(std::uint32_t storage);
+  /// Room for it is made on the device.
+  void begin_copy_in(std::uint32_t storage);
+  void end_copy_in(std::uint32_t storage);
+  const BytesByLevel& levels() const { return levels_; }
+  /// The storage of that number is alive, and lies there.
+  bool is_alive(std::uint32_t storage, std::int64_t number) const {
+    return rows_[storage].number == number && rows_[storage].n_owners > 0;
+  }
+  /// Somebody keeps it for backward or for a replay.
+  bool is_kept(std::uint32_t storage) const;
 
   /// Nobody but one owner holds the storage.
   bool has_one_owner(std::uint32_t storage) const { return rows_[storage].n_owners == 1; }
@@ -92,7 +123,12 @@ class Ledger {
     std::array<std::uint32_t, owner_class_count> owners{};
     std::uint8_t counted_as = unowned;
     bool is_outside = false;
+    Residence residence = Residence::device;
+    MemoryLevel level = MemoryLevel::host;
+    bool counts() const { return !is_outside && residence != Residence::away; }
   };
+  LevelBytes& level_of(const Row& row) { return levels_[static_cast<std::size_t>(row.level)]; }
+  void count(const Row& row);
   void admit(const Row& row);
   void recount(Row& row);
   void note_peak();
@@ -105,6 +141,7 @@ class Ledger {
   BytesByClass at_peak_;
   std::array<std::int64_t, owner_class_count> most_{};
   std::int64_t recent_peak_ = 0;
+  BytesByLevel levels_{};
 };
 
 /// One owner's hold on a storage, given up when it goes.

@@ -12,8 +12,9 @@ namespace remat {
 
 /// What only a planted fault keeps (RankFault).
 struct PlantedState {
-  std::vector<WrapperEntry> leaked_entries;  // of entries_outlive_frames
-  std::vector<Owned> leaked_placeholders;    // of placeholders_kept
+  std::vector<WrapperEntry> leaked_entries;      // of entries_outlive_frames
+  std::vector<Owned> leaked_placeholders;        // of placeholders_kept
+  std::vector<WrapperEntry> unreleased_entries;  // of phase_from_grad_mode
 
   /// Slots of the latest forward call under a key.
   struct LatestSlots {

@@ -7,6 +7,7 @@
 
 #include "model/errors.hpp"
 #include "model/random_bits.hpp"
+#include "sim/offloader.hpp"
 
 namespace remat {
 namespace {
@@ -45,7 +46,7 @@ std::int64_t first_free_slot(const Program& program) {
 }  // namespace
 
 Rank::Rank(const Program& program, const Protocol& protocol, const RankOptions& options,
-           EventLog& log)
+           EventLog& log, const std::optional<OffloadPolicy>& offload)
     : program_(&program),
       protocol_(&protocol),
       frame_rules_(protocol.frame_rules()),
@@ -58,7 +59,11 @@ Rank::Rank(const Program& program, const Protocol& protocol, const RankOptions& 
       ledger_(log),
       tape_(*this),
       next_frame_(first_free_frame(program)),
-      next_excluded_slot_(first_free_slot(program)) {}
+      next_excluded_slot_(first_free_slot(program)) {
+  if (!offload) return;
+  offloader_ = std::make_unique<Offloader>(program, *offload, options.links, ledger_, log);
+  if (has(RankFault::copies_unordered)) offloader_->drop_waits();
+}
 
 Rank::~Rank() {
   log_->stop();
@@ -240,6 +245,7 @@ Rank::Graph* Rank::graph_of(std::optional<std::int64_t> microbatch) {
 Flow Rank::run_forward(std::size_t forward, std::optional<std::int64_t> microbatch) {
   const std::int64_t key = microbatch.value_or(no_microbatch);
   graphs_.erase(key);
+  if (offloader_ != nullptr) offloader_->begin_forward(microbatch, forward);
   const Forward& program = program_->forwards[forward];
   begin_microbatch(microbatch, Phase::forward);
   for (const ValueId input : program.inputs)
@@ -272,6 +278,7 @@ void Rank::drop_graph(std::optional<std::int64_t> microbatch) {
   if (found == graphs_.end()) return;
   if (has(RankFault::dropped_graphs_kept)) leaked_graphs_.push_back(std::move(found->second));
   graphs_.erase(found);
+  if (offloader_ != nullptr) offloader_->drop(microbatch);
 }
 
 void Rank::run_update(const std::optional<std::vector<ValueId>>& writes) {
@@ -335,6 +342,7 @@ void Rank::write_by_caller(ValueId value) {
 void Rank::end_step() {
   begin_microbatch(std::nullopt, Phase::setup);
   graphs_.clear();
+  if (offloader_ != nullptr) offloader_->end_step();
   // A micro-batch's own inputs do not outlive its step.
   const auto is_of_a_microbatch = [](const auto& entry) { return (entry.first >> 32) > 0; };
   std::erase_if(leaf_grads_, is_of_a_microbatch);

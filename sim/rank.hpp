@@ -1,6 +1,5 @@
 #pragma once
 
-#include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,6 +17,7 @@
 #include "model/phase_order.hpp"
 #include "model/program.hpp"
 #include "model/shapes.hpp"
+#include "schedules/offload_policy.hpp"
 #include "schedules/protocol.hpp"
 #include "sim/chooser.hpp"
 #include "sim/event_log.hpp"
@@ -34,12 +34,7 @@
 
 namespace remat {
 
-/// How a stretch of statements ended.
-enum class Flow : std::uint8_t {
-  done,
-  stopped,  // early stop: the replay needs no more
-  failed    // an error was raised
-};
+class Offloader;
 
 /// One rank at work: runs the program's forwards and their backwards under a protocol, op by op,
 /// with a ledger of storages, exact values and an autograd tape. It asks the protocol and carries
@@ -47,7 +42,9 @@ enum class Flow : std::uint8_t {
 /// §1 to §3 and §8.
 class Rank : private SlotOwner {
  public:
-  Rank(const Program& program, const Protocol& protocol, const RankOptions& options, EventLog& log);
+  /// `offload`: what becomes of the program's offload groups, where anything does.
+  Rank(const Program& program, const Protocol& protocol, const RankOptions& options, EventLog& log,
+       const std::optional<OffloadPolicy>& offload = std::nullopt);
   ~Rank() override;
 
   /// Parameters and other leaves come to be.
@@ -95,19 +92,13 @@ class Rank : private SlotOwner {
   RankContents contents() const;
   const Ledger& ledger() const { return ledger_; }
   std::int64_t hook_calls() const { return hook_calls_; }
+  /// What the compute stream spent on waits for copies of offloaded bytes.
+  Duration copies_waited() const;
   /// The most that one replay added to what was alive when it began.
   std::int64_t replay_peak_bytes() const { return replay_peak_; }
   std::int64_t n_replays(std::string_view unit) const;
 
  private:
-  /// As many as one op has, without memory of their own where that is few.
-  template <typename T>
-  using Few = boost::container::small_vector<T, 4>;
-  using Tensors = Few<Tensor>;
-  template <typename T>
-  static std::span<T> span_of(Few<T>& few) {
-    return {few.data(), few.size()};
-  }
   /// One graph task: which nodes run, what reaches them.
   struct GraphTask;
   using Graph = LiveGraph;
@@ -131,6 +122,15 @@ class Rank : private SlotOwner {
   std::uint32_t make_frame(Walk& walk, std::size_t at, const RegionBegin& region);
   Graph* graph_of(std::optional<std::int64_t> microbatch);
   void write_by_caller(ValueId value);
+
+  // rank_offload.cpp
+  Flow run_offloaded(Walk& walk, std::size_t at, const OffloadBegin& group);
+  void keep_for_offload(const Walk& walk, KeptAs as, const Tensor& tensor);
+  void hold_on_device(const Walk& walk, const Tensor& tensor);
+  bool is_offloaded(const Tensor& tensor) const;
+  Flow refuse_offloaded(const Tensor& tensor, const std::string& who);
+  void launch(std::string_view name, std::span<const Tensor> reads, std::span<const Tensor> writes);
+  void offload_in_replay(const CheckpointFrame& frame);
 
   // rank_errors.cpp
   void log_error();
@@ -161,7 +161,6 @@ class Rank : private SlotOwner {
   Tensor make_output(Walk& walk, const OpStatement& op, ValueId output, const Tensors& made,
                      bool& is_new);
   void write_in_place(const OpStatement& op, const Tensor& target, Ring value);
-  static PartialWrite partial_write(std::uint64_t seed);
   bool writes_a_part(const OpStatement& op) const;
   void make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> saves,
                  const Raise* in_unpack);
@@ -363,6 +362,7 @@ class Rank : private SlotOwner {
   EventLog* log_;
   Ledger ledger_;
   Tape tape_;
+  std::unique_ptr<Offloader> offloader_;         // none: nothing is offloaded
   std::map<std::int64_t, Tensor> leaves_;        // by leaf_key of the value
   std::map<std::int64_t, Owned> leaf_buffers_;   // by leaf_key of the buffer
   std::map<std::int64_t, Gradient> leaf_grads_;  // like leaves_

@@ -7,6 +7,7 @@
 
 #include "model/op_values.hpp"
 #include "sim/graph_task.hpp"
+#include "sim/offloader.hpp"
 #include "sim/rank.hpp"
 
 // Graph tasks: which nodes run, what they unpack, where their gradients go.
@@ -175,6 +176,8 @@ Flow Rank::run_node(GraphTask& task, std::size_t place) {
       }
     }
   }
+  if (offloader_ != nullptr && node.offload_group)
+    offloader_->enter_backward(microbatch_, *node.offload_group);
   const std::string_view name = node.op != nullptr ? std::string_view(node.op->name)
                                 : node.is_boundary ? std::string_view("RecomputeBoundary")
                                                    : std::string_view("CheckpointFunction");
@@ -213,6 +216,8 @@ Flow Rank::run_op_node(GraphTask& task, std::size_t place) {
     saved.push_back(std::move(tensor));
   }
   if (const Flow flow = refuse_other_shapes(node, saved); flow != Flow::done) return flow;
+  if (offloader_ != nullptr && log_->is_on())
+    launch(node.op->name + ".backward", span_of(saved), {});
   Few<std::pair<std::size_t, Gradient>> made;
   for (std::size_t i = 0; i < node.edges.size(); ++i) {
     if (!is_wanted(task, node.edges[i])) continue;

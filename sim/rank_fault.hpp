@@ -28,6 +28,8 @@ enum class RankFault : std::uint8_t {
   unit_scope_left,         // M33: a callable that raised still counts as running
   units_of_forward,        // M34: a replay asks with what was in force when forward ended
   diagnostics_told_once,   // M48: of all models together
+  phase_from_grad_mode,    // M49: a replay is one by whether autograd is on, as it was in forward
+  copies_unordered,        // the compute stream waits for no copy back to the device
   neighbours_swapped,      // a replay fills the slot beside the right one
   times_from_the_process   // an op takes longer the more ops the process has run
 };

@@ -114,6 +114,7 @@ Flow Rank::pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
   if (!from) {
     slot.where = SavedSlot::Where::kept;
     slot.kept = tensor.shared_as(OwnerClass::excl_saved);
+    keep_for_offload(walk, KeptAs::excluded, tensor);
     slot.version = ledger_.version(tensor.hold.storage());
     if (log_->is_on()) log_->excluded_pack(slot_name(slot), shown_as, {}, shown(tensor, true));
     return Flow::done;

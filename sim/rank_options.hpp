@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "model/memory_levels.hpp"
 #include "sim/rank_fault.hpp"
 
 namespace remat {
@@ -24,6 +25,8 @@ struct RankOptions {
   /// What the program's hooks raise is raised. Otherwise only by pack hooks, in phases whose caller
   /// catches it: those of a run that is made again without its checkpoints.
   bool raises_in_hooks = true;
+  /// Between the device and each level that offloaded bytes wait on.
+  LinkRates links = {};
   RankFault fault = RankFault::none;
 };
 

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +19,22 @@
 
 namespace remat {
 
+/// How a stretch of statements ended.
+enum class Flow : std::uint8_t {
+  done,
+  stopped,  // early stop: the replay needs no more
+  failed    // an error was raised
+};
+
+/// As many as one op has, without memory of their own where that is few.
+template <typename T>
+using Few = boost::container::small_vector<T, 4>;
+using Tensors = Few<Tensor>;
+template <typename T>
+std::span<T> span_of(Few<T>& few) {
+  return {few.data(), few.size()};
+}
+
 /// A recompute session in scope.
 struct OpenSession {
   ReplayKey key;
@@ -28,6 +46,8 @@ struct PartialWrite {
   Ring old_part;
   Ring new_part;
 };
+/// By the op's seed.
+PartialWrite partial_write(std::uint64_t seed);
 
 /// A forward call of an excluded region and the replay's that stands for it, by their numbers.
 struct MatchedCalls {

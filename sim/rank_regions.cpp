@@ -66,6 +66,7 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
   CheckpointFrame& frame = *frames_[index];
   frame.flipped = walk.flipped;
   frame.is_compiled = walk.is_compiled;
+  frame.offload_group = walk.offload_group;
   if (!walk.is_replay) {
     frame.invocation = region.invocation ? *region.invocation : invocations_[region.name]++;
   }
@@ -120,6 +121,7 @@ Flow Rank::save_inputs(Walk& walk, std::uint32_t index, const RegionBegin& regio
   for (const ValueId captured : region.captured) {
     frame.captured.push_back(tensor_of(walk, captured, OwnerClass::region_input));
     frame.captured_versions.push_back(ledger_.version(frame.captured.back().hold.storage()));
+    hold_on_device(walk, frame.captured.back());
   }
   for (const RegionBegin::Param& param : region.params) {
     const Tensor tensor = tensor_of(walk, param.value, OwnerClass::param);
@@ -147,8 +149,10 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
   call->rng_position = rng_position_;
   call->flipped = walk.flipped;
   call->is_compiled = walk.is_compiled;
-  for (const ValueId captured : region.captured)
+  for (const ValueId captured : region.captured) {
     call->captured.push_back(tensor_of(walk, captured, OwnerClass::region_input));
+    hold_on_device(walk, call->captured.back());
+  }
   NodeRef ref = tape_.make(tape_.next_seq());  // the node is older than its body
   std::vector<Edge> edges;
   edges.reserve(region.inputs.size());
@@ -190,6 +194,7 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
   Node& node = tape_[ref.index()];
   node.reentrant = std::move(call);
   node.site = site;
+  node.offload_group = walk.offload_group;
   node.edges = std::move(edges);
   node.saves = std::move(saves);
   node.n_outputs = static_cast<std::uint32_t>(region.outputs.size());
@@ -226,6 +231,7 @@ Flow Rank::pack(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
       slot.is_region_input ? OwnerClass::region_input : OwnerClass::outer_saved;
   slot.kept = tensor.shared_as(has(RankFault::saves_without_owning) ? OwnerClass::nobody : owner);
   slot.version = ledger_.version(slot.kept.hold.storage());
+  keep_for_offload(walk, slot.is_region_input ? KeptAs::region_input : KeptAs::saved, tensor);
   slot.number = next_plain_slot_++;
   if (log_->is_on()) {
     log_->pack(slot_name(slot), std::nullopt, std::nullopt,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/offloader.hpp"
 #include "sim/rank.hpp"
 #include "sim/wrapper_call.hpp"
 
@@ -132,6 +133,7 @@ void Rank::persist(CheckpointFrame& frame, const Tensor& tensor) {
     output.tensor = {tensor.hold.shared_as(OwnerClass::persisted),
                      place.record->region->outputs[place.output], next_tensor_++};
     output.version = ledger_.version(tensor.hold.storage());
+    if (offloader_ != nullptr) offloader_->keep(KeptAs::cached, tensor, frame.offload_group);
     log_->remat_persist(shown_region(frame, *place.record->region),
                         static_cast<std::int64_t>(place.output), shown(output.tensor));
   }
@@ -160,6 +162,7 @@ Flow Rank::pack_saved(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
     slot.number = is_numbered ? recorded->number : next_excluded_slot_++;
     slot.where = SavedSlot::Where::kept;
     slot.kept = tensor.shared_as(OwnerClass::excl_saved);
+    keep_for_offload(walk, KeptAs::excluded, tensor);
     slot.version = ledger_.version(tensor.hold.storage());
     call.kept_storages.push_back(ledger_.number(tensor.hold.storage()));
   }
@@ -251,6 +254,9 @@ Flow Rank::serve_saved(Walk& walk, const WrapperBegin& region, SaveRecord& recor
       put_placeholder(walk, region, i);
       continue;
     }
+    if (const Flow flow = refuse_offloaded(output.tensor, described(frame, region));
+        flow != Flow::done)
+      return flow;
     const std::uint32_t now = ledger_.version(output.tensor.hold.storage());
     if (now != output.version && protocol_->checks_version_of(KeptThing::served)) {
       return fail("E-MUTATED", runtime_error,

@@ -22,6 +22,11 @@ Flow Rank::unpack_kept(SavedSlot& slot, const CallSite& saved_by, Tensor& tensor
     ++hook_calls_;
     log_->unpack_begin(name, std::nullopt, std::nullopt);
   }
+  if (is_offloaded(slot.kept)) {
+    if (is_shown)
+      log_->unpack_error(name, std::nullopt, std::nullopt, "E-SWAP-STATE", "builtins.RuntimeError");
+    return refuse_offloaded(slot.kept, "the backward of " + described(saved_by));
+  }
   const KeptThing thing = slot.is_excluded       ? KeptThing::excluded
                           : slot.is_region_input ? KeptThing::region_input
                                                  : KeptThing::saved_tensor;
@@ -216,6 +221,7 @@ Flow Rank::run_bracketed(Walk& walk, const ReplayBracket& bracket) {
   if (flow == Flow::done && bracket.frame) flow = repeat_triggers(walk, *frames_[walk.frame]);
   if (walk.packs == Packs::refills) flow = end_entries(*frames_[walk.frame], flow);
   if (bracket.frame) frames_[walk.frame]->placeholders = {};
+  if (bracket.frame) offload_in_replay(*frames_[walk.frame]);
   if (!is_reentrant) walk.variables.clear();  // a reentrant one has its backward to come
   set_generator(rng);
   const std::string_view ended = flow == Flow::done      ? "return"

@@ -67,6 +67,9 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& serv
                 fmt::format("{} is served {} tensors, where its code takes {}", which(),
                             entry->outputs.size(), op.outputs.size()));
   }
+  for (const Tensor& kept : entry->outputs) {
+    if (is_offloaded(kept)) return refuse_offloaded(kept, which());
+  }
   served = true;
   entry->consumed = true;
   Few<std::int64_t> ids;
@@ -92,6 +95,7 @@ Flow Rank::remember(Walk& walk, const OpStatement& op, const Tensors& outputs) {
   std::vector<CacheEntry>& calls = found_or_added(frame.cache, queue_of(op));
   const AskingUnits asking = asking_units(walk, op);
   const bool kept = keeps(op, asking, calls.size());
+  walk.units.closing.clear();
   CacheEntry& entry = calls.emplace_back();
   entry.kept = kept;
   entry.rng_after = rng_position_;
@@ -100,6 +104,7 @@ Flow Rank::remember(Walk& walk, const OpStatement& op, const Tensors& outputs) {
     ids.push_back(output.id);
     if (!kept) continue;
     entry.outputs.push_back(output.shared_as(OwnerClass::sac_cache));
+    keep_for_offload(walk, KeptAs::cached, output);
     entry.versions.push_back(ledger_.version(output.hold.storage()));
   }
   log_->sac_decide(frame.number, op.name, static_cast<std::int64_t>(calls.size()) - 1, kept,

@@ -78,6 +78,8 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
   if (flow == Flow::done) restore_generator(entry.rng_after);
   if (flow == Flow::done) flow = repeat_boundaries(walk, wrapper, entry, call, n_boundaries);
   if (wrapper.hands_over) release_all(walk, body_of(walk, wrapper), wrapper.end);
+  // M49: autograd was on in forward, so this passes for forward again, which keeps its entries.
+  if (has(RankFault::phase_from_grad_mode)) planted_.unreleased_entries.push_back(std::move(entry));
   return leave(flow);
 }
 
@@ -221,6 +223,7 @@ Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& 
   }
   for (std::size_t leaf = 0; leaf < entry.outputs.size(); ++leaf) {
     const Tensor& kept = entry.outputs[leaf];
+    if (is_offloaded(kept)) return refuse_offloaded(kept, described(frame, wrapper, entry.call));
     const std::uint32_t now = ledger_.version(kept.hold.storage());
     if (now != entry.versions[leaf] && protocol_->checks_version_of(KeptThing::served)) {
       return fail("E-MUTATED", "builtins.RuntimeError",

@@ -66,6 +66,9 @@ Flow Rank::run(Walk& walk, std::size_t begin, std::size_t end) {
       flow = run(walk, at + 1, compiled->end);
       walk.is_compiled = outer;
       at = compiled->end - 1;
+    } else if (const auto* offloaded = std::get_if<OffloadBegin>(&statement)) {
+      flow = run_offloaded(walk, at, *offloaded);
+      at = offloaded->end - 1;
     } else if (const auto* caught = std::get_if<CatchBegin>(&statement)) {
       flow = run_caught(walk, at, *caught);
       at = caught->end - 1;
@@ -198,10 +201,12 @@ void Rank::copy(Walk& walk, ValueId from, ValueId to) {
 Flow Rank::run_kernel(Walk& walk, const OpStatement& op, Tensors& outputs) {
   Few<Ring> inputs;
   Few<std::int64_t> input_ids;
+  Tensors read;  // where somebody asks which streams read what
   for (const ValueId input : op.inputs) {
-    const Tensor tensor = tensor_of(walk, input, walk.owner);
+    Tensor tensor = tensor_of(walk, input, walk.owner);
     inputs.push_back(element_of(tensor));
     input_ids.push_back(tensor.id);
+    if (offloader_ != nullptr) read.push_back(std::move(tensor));
   }
   Few<Ring> values(op.outputs.size());
   const Ring drawn = op.kind->draws ? draw() : Ring();
@@ -225,6 +230,7 @@ Flow Rank::run_kernel(Walk& walk, const OpStatement& op, Tensors& outputs) {
     for (const Tensor& output : outputs)
       shown_outputs.push_back(shown(output));
     log_->op(op.name, span_of(input_ids), span_of(shown_outputs), op.cost, is_hidden(walk));
+    launch(op.name, span_of(read), span_of(outputs));
     if (op.writes && !outputs.empty())
       log_->mutate(outputs[0].id, ledger_.number(outputs[0].hold.storage()));
   }
@@ -265,7 +271,7 @@ bool Rank::is_leaf_write(const OpStatement& op, ValueId output) const {
   return op.writes == output && program_->buffers[value_of(output).buffer].role != BufferRole::none;
 }
 
-PartialWrite Rank::partial_write(std::uint64_t seed) {
+PartialWrite partial_write(std::uint64_t seed) {
   return {constant_of(random_bits(seed, partial_write_stream, 0)),
           constant_of(random_bits(seed, partial_write_stream, 1))};
 }
@@ -297,6 +303,7 @@ void Rank::make_node(Walk& walk, const OpStatement& op, std::vector<SavedSlot> s
   node.op = &op;
   node.in_unpack = in_unpack;
   node.site = site_of(walk);
+  node.offload_group = walk.offload_group;
   node.n_outputs = static_cast<std::uint32_t>(op.outputs.size());
   node.saves = std::move(saves);
   node.edges = std::move(edges);

@@ -175,6 +175,7 @@ Flow Rank::leave_excluded(Walk& walk, WrapperCall& call) {
         entry.nodes.push_back(variable->node.shared());
     }
     kept.push_back(shown(tensor));
+    keep_for_offload(walk, KeptAs::cached, tensor);
     entry.outputs.push_back(std::move(tensor));
   }
   const Flow flow = put_boundaries(walk, call, entry);
@@ -201,6 +202,7 @@ NodeRef Rank::make_boundary_node(Walk& walk, ValueId output, SavedSlot slot, con
   Node& node = tape_[ref.index()];
   node.is_boundary = true;
   node.site = site;
+  node.offload_group = walk.offload_group;
   node.n_outputs = 1;
   node.edges.push_back(edge_to(walk, output));
   node.saves.push_back(std::move(slot));

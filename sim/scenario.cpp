@@ -12,6 +12,7 @@
 #include "model/json_place.hpp"
 #include "model/program_json.hpp"
 #include "schedules/action_list.hpp"
+#include "sim/scenario_offload.hpp"
 #include "sim/scenario_units.hpp"
 #include "sim/scenario_writer.hpp"
 #include "traces/byte_source.hpp"
@@ -35,7 +36,7 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
   place.allow_only({"name", "early_stop", "compat", "determinism_check", "preserve_rng",
                     "allow_cache_entry_mutation", "ambient_hooks", "boundaries", "state_hooks",
                     "dw_tasks", "keep", "keep_every", "units", "select", "sub_models", "keeps_any",
-                    "mode"});
+                    "mode", "offload"});
   scenario.protocol = place.at("name").text();
   if (make_protocol(scenario.protocol, {}) == nullptr) {
     place.at("name").fail("unknown protocol '" + scenario.protocol + "'; expected one of " +
@@ -61,6 +62,11 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
     scenario.rank.dw_counts_once = options.compat == Compat::strict;
   }
   read_units(place, scenario);
+  if (const auto offload = place.find("offload")) {
+    options.offload = offload_from(*offload);
+    if (!options.offload && scenario.protocol == "offload")
+      offload->fail("the protocol is offload; expected true, or another protocol");
+  }
   if (const auto passes = place.find("boundaries")) {
     options.boundaries = boundaries_of(*passes);
     if (!takes_boundaries(scenario.protocol))
@@ -256,12 +262,13 @@ void read_schedule(const std::string& file, const std::optional<JsonPlace>& plac
 }
 
 void read_machine(const JsonPlace& place, Scenario& scenario, ProgramReading& reading) {
-  place.allow_only({"memory_bytes", "flops_per_second", "bytes_per_second"});
+  place.allow_only({"memory_bytes", "flops_per_second", "bytes_per_second", "links"});
   if (const auto bytes = place.find("memory_bytes")) scenario.memory_bytes = bytes->integer(1);
   if (const auto rate = place.find("flops_per_second"))
     reading.rates.flops_per_second = rate->integer(1);
   if (const auto rate = place.find("bytes_per_second"))
     reading.rates.bytes_per_second = rate->integer(1);
+  if (const auto links = place.find("links")) scenario.rank.links = links_from(*links);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "model/op_kinds.hpp"
 #include "schedules/registry.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario_offload.hpp"
 
 namespace remat {
 namespace {
@@ -18,6 +19,9 @@ Json flag() {
 }
 Json integer(std::int64_t least) {
   return {{"type", "integer"}, {"minimum", least}};
+}
+std::vector<std::string> level_names() {
+  return {memory_level_names.begin(), memory_level_names.end()};
 }
 Json list_of(const Json& items) {
   return {{"type", "array"}, {"items", items}};
@@ -62,6 +66,11 @@ Json region_schema(const char* key) {
                 {key, "body"});
 }
 
+Json raise_schema() {
+  const Json when = one_of({"forward", "replay", "always", "pack", "unpack"});
+  return object({{"raise", text()}, {"in", when}, {"times", integer(1)}}, {"raise"});
+}
+
 Json statement_schemas() {
   const Json names = list_of(text());
   const Json shape = list_of(integer(0));
@@ -90,7 +99,8 @@ Json statement_schemas() {
   for (const char* key : {"dtype", "dtypes", "shape", "shapes", "replay_offset"})
     in_place.erase(key);
   return Json::array(
-      {op_like("op", reference("kind")), op_like("random", reference("kind")),
+      {op_like("op", reference("kind")),
+       op_like("random", reference("kind")),
        object(in_place, {"in_place", "in"}),
        object({{"view", reference("kind")},
                {"in", names},
@@ -101,7 +111,8 @@ Json statement_schemas() {
                {"offset", integer(0)}},
               {"view", "in", "out"}),
        object({{"container", text()}, {"in", names}}, {"container", "in"}),
-       region_schema("checkpoint"), region_schema("unit"),
+       region_schema("checkpoint"),
+       region_schema("unit"),
        object({{"exclude", text()},
                {"in", list_of(reference("argument"))},
                {"kwargs", map_of(reference("argument"))},
@@ -117,16 +128,18 @@ Json statement_schemas() {
                {"out", reference("argument")},
                {"body", body}},
               {"region", "recompute", "body"}),
-       object({{"needs_tensor", text()}}, {"needs_tensor"}), object({{"mark", text()}}, {"mark"}),
+       object({{"needs_tensor", text()}}, {"needs_tensor"}),
+       object({{"mark", text()}}, {"mark"}),
        object({{"compiled", body}}, {"compiled"}),
+       object({{"offload", text()}, {"to", one_of(level_names())}, {"body", body}},
+              {"offload", "body"}),
        object({{"call", text()}, {"in", names}, {"out", names}}, {"call", "in", "out"}),
        object({{"branch", one_of({"forward", "replay"})}, {"body", body}}, {"branch", "body"}),
-       object({{"no_grad", body}}, {"no_grad"}), object({{"catch", body}}, {"catch"}),
-       object({{"side_effect", text()}}, {"side_effect"}), object({{"update", text()}}, {"update"}),
-       object({{"raise", text()},
-               {"in", one_of({"forward", "replay", "always", "pack", "unpack"})},
-               {"times", integer(1)}},
-              {"raise"})});
+       object({{"no_grad", body}}, {"no_grad"}),
+       object({{"catch", body}}, {"catch"}),
+       object({{"side_effect", text()}}, {"side_effect"}),
+       object({{"update", text()}}, {"update"}),
+       raise_schema()});
 }
 
 Json program_schema() {
@@ -203,6 +216,20 @@ Json schedule_schema() {
       {});
 }
 
+/// On or off, or what is sent.
+Json offload_schema() {
+  const Json what = list_of(one_of(offloaded_things()));
+  return {{"anyOf", Json::array({flag(), object({{"what", what}}, {"what"})})}};
+}
+
+Json links_schema() {
+  const Json link = object({{"bytes_per_second", integer(1)}, {"latency_ns", integer(0)}}, {});
+  Json levels = Json::object();
+  for (const std::string& level : level_names())
+    levels[level] = link;
+  return object(levels, {});
+}
+
 }  // namespace
 
 std::string scenario_schema() {
@@ -227,11 +254,13 @@ std::string scenario_schema() {
                                 {"select", selection},
                                 {"sub_models", map_of(selection)},
                                 {"keeps_any", flag()},
-                                {"mode", one_of({"unified", "by_selection"})}},
+                                {"mode", one_of({"unified", "by_selection"})},
+                                {"offload", offload_schema()}},
                                {"name"});
   const Json machine = object({{"memory_bytes", integer(1)},
                                {"flops_per_second", integer(1)},
-                               {"bytes_per_second", integer(1)}},
+                               {"bytes_per_second", integer(1)},
+                               {"links", links_schema()}},
                               {});
   Json schema = object({{"format", {{"const", "rematsim-scenario"}}},
                         {"version", {{"const", 1}}},

@@ -8,6 +8,7 @@
 #include "model/errors.hpp"
 #include "model/program_writer.hpp"
 #include "schedules/action_list.hpp"
+#include "sim/scenario_offload.hpp"
 #include "sim/scenario_units.hpp"
 
 namespace remat {
@@ -89,6 +90,7 @@ nlohmann::json protocol_object(const Scenario& scenario) {
   if (!scenario.rank.dw_task_per_group) json["dw_tasks"] = "one";
   write_flag(json, "early_stop", options.early_stop, true);
   if (options.keep_every != 0) json["keep_every"] = options.keep_every;
+  if (options.offload) json["offload"] = written_offload(*options.offload);
   write_flag(json, "preserve_rng", scenario.rank.preserves_rng, true);
   if (options.state_hooks) json["state_hooks"] = *options.state_hooks;
   write_units(scenario, json);
@@ -119,7 +121,9 @@ std::string scenario_json(const Scenario& scenario, const ScenarioRemarks& remar
   json["protocol"] = protocol_object(scenario);
   std::int64_t n_steps = 0;
   json["schedule"] = written_schedule(scenario, n_steps);
-  if (scenario.memory_bytes > 0) json["machine"] = {{"memory_bytes", scenario.memory_bytes}};
+  if (scenario.memory_bytes > 0) json["machine"]["memory_bytes"] = scenario.memory_bytes;
+  const nlohmann::json links = written_links(scenario.rank.links);
+  if (!links.empty()) json["machine"]["links"] = links;
   json["steps"] = n_steps;
   json["seed"] = scenario.rank.seed;
   return json.dump(1) + "\n";

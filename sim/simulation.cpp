@@ -42,7 +42,8 @@ class Loop : private EventHandler {
       : simulation_(&simulation),
         is_last_use_(last_uses(*simulation.order)),
         log_(trace, *simulation.program),
-        rank_(*simulation.program, protocol, simulation.rank, log_) {}
+        rank_(*simulation.program, protocol, simulation.rank, log_,
+              offload_policy(simulation.protocol, simulation.options)) {}
 
   void begin(const std::string& expect_json) { log_.header(simulation_->config_json, expect_json); }
 
@@ -59,6 +60,8 @@ class Loop : private EventHandler {
     result.replay_peak_bytes = rank_.replay_peak_bytes();
     result.rederived_bytes = rank_.ledger().most_of(OwnerClass::slot);
     result.hook_calls = rank_.hook_calls();
+    result.offloaded = rank_.ledger().levels();
+    result.copies_waited = rank_.copies_waited();
     result.contributions = rank_.contributions();
     return std::move(result_);
   }
@@ -272,6 +275,8 @@ SimulationResult reference_of(const Simulation& simulation,
   const PhaseOrder order = plain_order(*simulation.order, caught);
   Simulation plain_run = simulation;
   plain_run.order = &order;
+  plain_run.protocol = "none";
+  plain_run.options.offload.reset();
   plain_run.rank.fault = RankFault::none;
   plain_run.rank.raises_in_hooks = false;
   return Loop(plain_run, *plain, nullptr).run();

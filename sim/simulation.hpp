@@ -51,6 +51,8 @@ struct SimulationResult {
   /// The most that replays brought to excluded regions' slots and that lay there at one time.
   std::int64_t rederived_bytes = 0;
   std::int64_t hook_calls = 0;
+  BytesByLevel offloaded{};                 // what waited elsewhere than on the device
+  Duration copies_waited;                   // by the compute stream
   std::vector<Contribution> contributions;  // gradients in the order in which they reached leaves
   std::vector<std::size_t> contributions_by_step;  // how many there were at the end of each step
   /// The gradients are those of the run that checkpoints nothing; none where that one fails.

@@ -87,8 +87,9 @@ struct Node {
   std::vector<Edge> edges;   // one for each input
   std::vector<SavedSlot> saves;
   std::uint32_t n_outputs = 0;
-  bool released = false;  // its saves are gone
-  CallSite site;          // where it was made
+  bool released = false;                     // its saves are gone
+  CallSite site;                             // where it was made
+  std::optional<std::size_t> offload_group;  // likewise
   std::uint32_t n_refs = 0;
 };
 

@@ -46,6 +46,7 @@ struct Walk {
   // What hooks raise that the next op's saves go through, when they are packed and unpacked.
   const Raise* in_pack = nullptr;
   const Raise* in_unpack = nullptr;
+  std::optional<std::size_t> offload_group;  // that runs
   std::set<std::uint32_t> flipped;  // values that require grad where the program says no, or not
 };
 

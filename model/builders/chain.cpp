@@ -71,14 +71,14 @@ std::vector<std::size_t> segments_of(const BuilderArguments& told, std::size_t n
   return lengths;
 }
 
-/// Lengths of the stretches that are checkpointed, the last perhaps not.
+/// Lengths of the stretches that are checkpointed, the last perhaps not; of single steps where none
+/// is.
 std::vector<std::size_t> lengths_of(const BuilderArguments& told, std::size_t n_steps) {
   const std::string how = told.choice("checkpoint");
   if (how == "segments") return segments_of(told, n_steps);
   if (told.has("segments"))
     told.at("segments").fail("nothing is cut into segments; expected \"checkpoint\": \"segments\"");
-  if (how == "each") return std::vector<std::size_t>(n_steps, 1);
-  return {n_steps};
+  return std::vector<std::size_t>(n_steps, 1);
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ Program build_chain(const JsonPlace& place, const ProgramReading& reading) {
   for (std::size_t segment = 0; segment < lengths.size(); ++segment) {
     const std::size_t end = i + lengths[segment];
     const bool is_region = checkpoints && !(keeps_last && segment + 1 == lengths.size());
-    at = chain.checkpointed(is_region, "segment" + std::to_string(segment), [&] {
+    const auto run_steps = [&] {
       for (; i < end; ++i) {
         const Step& step = steps[i];
         const Step& next = steps[std::min(i + 1, steps.size() - 1)];
@@ -125,7 +125,9 @@ Program build_chain(const JsonPlace& place, const ProgramReading& reading) {
                         {step.cost_ns}, {step.backward_ns});
       }
       return at;
-    });
+    };
+    const std::string name = "segment" + std::to_string(segment);
+    at = chain.offloadable(name, [&] { return chain.checkpointed(is_region, name, run_steps); });
   }
   return chain.finish(at);
 }

@@ -136,12 +136,20 @@ ValueId ModelAssembly::checkpointed(bool is_one, std::string_view name, const Bo
 
 ValueId ModelAssembly::layer(std::int64_t number, bool is_checkpointed, const Body& body) {
   const std::string name = layer_name(number);
-  return checkpointed(is_checkpointed, name, [&] {
+  const auto named_body = [&] {
     prefix_ = name + ".";
     const ValueId made = body();
     prefix_.clear();
     return made;
-  });
+  };
+  return offloadable(name, [&] { return checkpointed(is_checkpointed, name, named_body); });
+}
+
+ValueId ModelAssembly::offloadable(const std::string& name, const Body& body) {
+  const std::size_t begin = builder_.begin_offload(name, MemoryLevel::host);
+  const ValueId made = body();
+  builder_.end_offload(begin);
+  return made;
 }
 
 ValueId ModelAssembly::excluded(bool is_one, std::string_view name,

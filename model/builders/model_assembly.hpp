@@ -73,7 +73,9 @@ class ModelAssembly {
   using Body = std::function<ValueId()>;
   /// Runs `body` in a checkpointed region of that name, or in none.
   ValueId checkpointed(bool is_one, std::string_view name, const Body& body);
-  /// The same for a layer: what is made in it is named after it, "layer0.scores".
+  /// Runs `body` as an offload group, which is plain code under a protocol that does not offload.
+  ValueId offloadable(const std::string& name, const Body& body);
+  /// Both for a layer: what is made in it is named after it, "layer0.scores".
   ValueId layer(std::int64_t number, bool is_checkpointed, const Body& body);
   /// Runs `body` in an excluded region, or in none.
   ValueId excluded(bool is_one, std::string_view name, const std::vector<ValueId>& inputs,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "properties/invariants/copies.hpp"
 #include "properties/invariants/excluded_calls.hpp"
 #include "properties/invariants/scopes.hpp"
 #include "properties/invariants/slots.hpp"
@@ -62,6 +63,7 @@ class Facts {
   const StorageBook& storages() const { return storages_; }
   const SlotBook& slots() const { return slots_; }
   const ScopeBook& scopes() const { return scopes_; }
+  const CopyBook& copies() const { return copies_; }
   const ExcludedCalls& excluded_calls() const { return excluded_calls_; }
 
   // Of the event.
@@ -161,6 +163,7 @@ class Facts {
   StorageBook storages_;
   SlotBook slots_;
   ScopeBook scopes_;
+  CopyBook copies_;
   ExcludedCalls excluded_calls_;
 
   const EventView* event_ = nullptr;

@@ -21,7 +21,10 @@ void Facts::give_birth(const EventView& event) {
     live.rank = event.integer(Field::rank);
     live.born_in_setup = event.phase() == Phase::setup;
     live.made_by_frame = bodies_.empty() ? no_frame : bodies_.front().frame;
-    live.maker = event.kind() == Kind::op ? event.name(Field::name) : event.name(Field::op);
+    // What comes back from the host was made before.
+    const bool is_made_now = !copies_.absence(birth.storage);
+    if (is_made_now)
+      live.maker = event.kind() == Kind::op ? event.name(Field::name) : event.name(Field::op);
     live.made_by_backward_op = live.maker && !in_replay() &&
                                (is_backward(event.phase()) || event.phase() == Phase::optimizer);
     if (event.kind() == Kind::storage_alloc)
@@ -281,6 +284,7 @@ void Facts::end(const EventView& event) {
   give_birth(event);
   if (event.kind() == Kind::op) end_op(event);
   end_storage_event(event);
+  if (const auto step = copy_step(event)) copies_.take(*step, event.seq());
   end_slot_event(event);
   end_excluded_event(event);
   end_scope_event(event);

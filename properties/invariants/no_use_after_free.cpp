@@ -118,6 +118,9 @@ class NoUseAfterFree : public Invariant {
     for (const Read& read : facts.reads()) {
       if (!facts.storages().is_released(read.storage)) continue;
       if (event.kind() == Kind::op && is_set_anew(event, read)) continue;
+      // O1: a slot's read of what is offloaded is offload_lifecycle's.
+      const bool is_offloaded = facts.copies().absence(read.storage).has_value();
+      if (is_offloaded && read.kind == ReadKind::slot) continue;
       if (told_.contains(read.storage.number())) continue;  // the first read tells the fault
       told_.insert(read.storage.number());
       const ReleaseMoment released = *facts.storages().released(read.storage);

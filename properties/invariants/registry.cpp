@@ -9,6 +9,7 @@
 #include "properties/invariants/no_deadlock.hpp"
 #include "properties/invariants/no_leak_at_step_end.hpp"
 #include "properties/invariants/no_use_after_free.hpp"
+#include "properties/invariants/offload_lifecycle.hpp"
 #include "properties/invariants/op_counts.hpp"
 #include "properties/invariants/peak_within_bound.hpp"
 #include "properties/invariants/policy_stable.hpp"
@@ -109,6 +110,11 @@ constexpr InvariantRow rows[] = {
      "Live bytes stay within the stated bound, at every moment and after forward.",
      "Caught: an alias that offloading skips keeps the whole base alive.", peak_within_bound,
      kinds({header, storage_alloc, op, phase_begin, error, phase_end, step_end})},
+    {"offload_lifecycle",
+     "What is offloaded goes out and comes back in whole copies that take turns, and slots read it "
+     "on the device only.",
+     "Caught: backward reads a tensor whose copy back to the device has not ended.",
+     offload_lifecycle, kinds({copy_begin, copy_end, unpack, unpack_error})},
     {"boundaries_match",
      "Boundaries and tensor leaves of excluded regions agree in forward and replay; placeholders "
      "are never read as data.",

@@ -34,8 +34,8 @@ TEST_CASE("check says in a table what was found, and exits 0 where all holds", "
         "\n"
         "1 trace, 549 events: 1 ok.\n"
         "Not checked in it, for want of what they need: gradients_equal_plain, collective_order, "
-        "no_deadlock, stream_order, peak_within_bound, boundaries_match, policy_stable, "
-        "diagnostics_sound.\n"
+        "no_deadlock, stream_order, peak_within_bound, offload_lifecycle, boundaries_match, "
+        "policy_stable, diagnostics_sound.\n"
         "Try next: rematsim check --list (what each invariant says), rematsim check "
         "traces/recorded/02_nonreentrant_early_stop.jsonl.gz --summary (its counts and bytes), "
         "--json (for scripts).\n");
@@ -112,9 +112,9 @@ TEST_CASE("check --invariant runs those named only, and tells a trace behind the
 TEST_CASE("check --list explains each invariant in two lines", "[cli]") {
   const ProgramRun run = rematsim({"check", "--list"});
   CHECK(run.exit_code == 0);
-  CHECK(std::count(run.out.begin(), run.out.end(), '\n') == 48);  // a name and two lines each
+  CHECK(std::count(run.out.begin(), run.out.end(), '\n') == 51);  // a name and two lines each
   const ProgramRun json = rematsim({"check", "--list", "--json"});
-  CHECK(nlohmann::json::parse(json.out)["invariants"].size() == 16);
+  CHECK(nlohmann::json::parse(json.out)["invariants"].size() == 17);
 }
 
 TEST_CASE("check --summary adds the summary of each trace", "[cli]") {

@@ -88,12 +88,13 @@ TEST_CASE("simulate --protocol runs a scenario under another protocol", "[cli]")
   CHECK(unknown.err ==
         "error: --protocol: unknown protocol 'megatron'; expected one of none, torch, "
         "torch-reentrant, torch-sac, exclude, exclude-rederive, remat, kept-ops, kept-callables, "
-        "markers\n");
+        "markers, offload\n");
   const ProgramRun nameless = rematsim({"simulate", border, "--protocol", ""});
   CHECK(nameless.exit_code == 2);
-  CHECK(nameless.err ==
-        "error: --protocol: unknown protocol ''; expected one of none, torch, torch-reentrant, "
-        "torch-sac, exclude, exclude-rederive, remat, kept-ops, kept-callables, markers\n");
+  CHECK(
+      nameless.err ==
+      "error: --protocol: unknown protocol ''; expected one of none, torch, torch-reentrant, "
+      "torch-sac, exclude, exclude-rederive, remat, kept-ops, kept-callables, markers, offload\n");
 }
 
 TEST_CASE("simulate: an error that the training loop catches is told, and is no failure", "[cli]") {

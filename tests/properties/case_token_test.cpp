@@ -79,13 +79,14 @@ TEST_CASE("a token that lost or changed a character is refused", "[properties]")
 
 TEST_CASE("a token means the same case as long as its version is the same", "[properties]") {
   // Fails where the generator draws otherwise than it did: then tokens that people keep mean other
-  // cases, and the number in `R3.` must go up with this hash.
+  // cases, and the number in `R3.` must go up with this hash. It need not where only what no case
+  // had before is drawn otherwise: a further feature, a protocol at the list's end.
   TraceHash hash;
   for (std::uint64_t number = 0; number < 300; ++number) {
     ChoiceTape tape = tape_of_case(1, number);
     hash.add(scenario_json(generate_case(tape, {}).scenario, {}));
   }
-  CHECK(hash.digits() == "57f531e2953e7b739e63bcd9c21f799b");
+  CHECK(hash.digits() == "2d34cbf64f81aa7438135b66929d2c33");
 }
 
 }  // namespace remat

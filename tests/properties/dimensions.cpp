@@ -259,11 +259,12 @@ std::vector<Dimension> dimensions_of_save_units() {
 bool stands_two_replays(const GeneratedCase& made) {
   const std::string& protocol = made.scenario.protocol;
   return protocol == "torch" || protocol == "none" || protocol == "torch-reentrant" ||
-         protocol == "remat";
+         protocol == "remat" || protocol == "offload";
 }
 
 bool may_split(const GeneratedCase& made) {
-  return made.scenario.protocol == "torch" || made.scenario.protocol == "none";
+  const std::string& protocol = made.scenario.protocol;
+  return protocol == "torch" || protocol == "none" || protocol == "offload";
 }
 
 bool counts_calls(const GeneratedCase& made) {
@@ -326,6 +327,11 @@ std::vector<Dimension> dimensions_of_the_loop() {
        [](const auto& made) { return made.edit == Edit::none && has_equal_shapes(made); }, 0.5},
       {Feature::counted_policy,
        [](const auto& made) { return made.scenario.options.keep_every == 2; }, 0.6, counts_calls},
+      {Feature::offload,
+       [](const auto& made) {
+         return any<OffloadBegin>(made, [](const OffloadBegin&) { return true; });
+       },
+       0.7, [](const auto& made) { return made.scenario.protocol != "offload"; }},
   };
 }
 

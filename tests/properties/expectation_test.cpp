@@ -134,18 +134,22 @@ TEST_CASE("what is expected of random cases is exact for bytes after forward, an
     std::int64_t peak = 0;
     std::int64_t after_forward = 0;
     std::int64_t resident = 0;  // after the last forward of a step, where most of it was
+    std::int64_t away = 0;      // the most that may have waited elsewhere then
     const Trace& trace = runner.trace();
     for (std::size_t i = 0; i < trace.size(); ++i) {
       live.observe(trace[i]);
       peak = std::max(peak, live.now().without_gradients);
       if (trace[i].kind() == Kind::phase_end && trace[i].phase() == Phase::forward)
         after_forward = live.now().without_gradients;
+      if (trace[i].kind() == Kind::copy_end && trace[i].text(Field::direction) == "d2h")
+        away += trace[i + 1].integer(Field::bytes).value_or(0);  // of the release
       if (trace[i].kind() == Kind::step_end) resident = std::max(resident, after_forward);
     }
     REQUIRE(expectation.peak_bytes);
     CHECK(*expectation.peak_bytes >= peak);
     if (!expectation.resident_bytes) continue;
-    CHECK(*expectation.resident_bytes == resident);
+    CHECK(*expectation.resident_bytes >= resident);
+    CHECK(*expectation.resident_bytes <= resident + away);
     ++n_told;
     n_tight += *expectation.peak_bytes == peak ? 1 : 0;
   }

@@ -18,7 +18,8 @@ constexpr std::uint64_t cases_max = 20'000;
 const std::vector<std::string> breakable = {
     "unpack_follows_replay", "slot_used_once",      "saved_lists_match",     "version_unchanged",
     "no_use_after_free",     "no_leak_at_step_end", "gradients_equal_plain", "op_counts",
-    "rng_position",          "peak_within_bound",   "policy_stable",         "boundaries_match"};
+    "rng_position",          "peak_within_bound",   "policy_stable",         "boundaries_match",
+    "diagnostics_sound",     "offload_lifecycle",   "stream_order"};
 
 }  // namespace
 

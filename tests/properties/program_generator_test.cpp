@@ -77,7 +77,7 @@ TEST_CASE("a tape of zeros gives the smallest case", "[properties]") {
 }
 
 TEST_CASE("each dimension shows in the cases that have it, and in no other", "[properties]") {
-  constexpr std::uint64_t n_seen = 2000;
+  constexpr std::uint64_t n_seen = 6000;
   const std::vector<Dimension> rows = dimensions();
   REQUIRE(rows.size() == feature_count);
   std::vector<GeneratedCase> cases;

@@ -151,3 +151,55 @@ TEST_CASE("hazard H18: a rederived input is written after the region", "[sim][ha
   CHECK(as_published.broken() == Names{"version_unchanged"});
   require_cured("hazard_h18_cured");
 }
+
+TEST_CASE(
+    "I-54: a batch norm's statistics move twice where a replay runs it, once where only forward "
+    "does",
+    "[sim][hazards]") {
+  const std::string moves = R"({"no_grad":[{"in_place":"add","in":["b7","h"]}]})";
+  const auto layer = [](const std::string& statistics) {
+    return checkpoint("norm", op("mm", {"x", "w0"}, {"h"}) + "," + statistics + "," +
+                                  op("tanh", {"h"}, {"y"})) +
+           "," + loss_of("y");
+  };
+  const auto n_moves = [](const ScenarioRun& run) { return run.kinds(Kind::mutate); };
+  const ScenarioRun silent = run_stage(layer(moves), "torch", R"("compat":"torch")");
+  CHECK(silent.code() == "none");
+  CHECK(n_moves(silent) == 2);
+  CHECK_FALSE(silent.broken().empty());
+  const ScenarioRun strict = run_stage(layer(moves), "torch");
+  CHECK(strict.code() == "E-MUTATED");
+  CHECK(mentions(strict.result.error->message,
+                 "'b7' was written between its forward and its replay"));
+  const ScenarioRun cured =
+      run_stage(layer(R"({"branch":"forward","body":[)" + moves + "]}"), "torch");
+  CHECK(cured.code() == "none");
+  CHECK(cured.broken().empty());
+  CHECK(cured.result.gradients_match == true);
+  CHECK(n_moves(cured) == 1);
+}
+
+TEST_CASE("I-46: whether a replay runs is told by the run, not by whether autograd is on",
+          "[sim][hazards]") {
+  // In a reentrant region forward runs without autograd and the replay with it; elsewhere both
+  // with.
+  const auto effect_in = [](const std::string& run) {
+    return R"({"branch":")" + run + R"(","body":[{"side_effect":")" + run + "\"}]}";
+  };
+  const std::string effects = effect_in("forward") + "," + effect_in("replay");
+  const std::string body = R"({"no_grad":[)" + effects + "]}," + effects + "," +
+                           op("mm", {"x", "w0"}, {"h"}) + "," + op("tanh", {"h"}, {"y"});
+  for (const std::string protocol : {"torch", "torch-reentrant", "none"}) {
+    CAPTURE(protocol);
+    const ScenarioRun run = run_stage(checkpoint("r", body) + "," + loss_of("y"), protocol);
+    CHECK(run.code() == "none");
+    Names told;
+    for (std::size_t i = 0; i < run.trace.size(); ++i) {
+      if (run.trace[i].kind() == Kind::side_effect)
+        told.emplace_back(run.trace[i].text(Field::name));
+    }
+    Names expected = {"forward", "forward"};
+    if (protocol != "none") expected.insert(expected.end(), {"replay", "replay"});
+    CHECK(told == expected);
+  }
+}

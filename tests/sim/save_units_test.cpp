@@ -57,6 +57,35 @@ TEST_CASE("kept-ops: the tanh counts 2, 4 and 2", "[sim]") {
   CHECK(tanhs("kept-ops", unit(R"("ops":["aten::tanh"])")) == 2);
 }
 
+TEST_CASE(
+    "I-45: marks enclose the same ops of one batch and of its halves, however those interleave",
+    "[sim]") {
+  const auto product = [](const std::string& of) { return op("mm", {"x", "w0"}, {"h" + of}); };
+  const auto tanh = [](const std::string& of) { return op("tanh", {"h" + of}, {"t" + of}); };
+  const std::string sum = op("add", {"ta", "tb"}, {"y"});
+  const auto half = [&](const std::string& of) {
+    return mark("s") + "," + product(of) + "," + mark("e") + "," + tanh(of) + ",";
+  };
+  const ScenarioRun apart = run_layer(half("a") + half("b") + sum, "markers", unit(between));
+  check_sound(apart);
+  CHECK(decisions(apart) == Texts{"mm T", "tanh F", "mm T", "tanh F", "add F"});
+  // The second half's product runs while the first half's interval is open.
+  const ScenarioRun mixed =
+      run_layer(mark("s") + "," + product("a") + "," + mark("s") + "," + product("b") + "," +
+                    mark("e") + "," + tanh("a") + "," + mark("e") + "," + tanh("b") + "," + sum,
+                "markers", unit(between));
+  check_sound(mixed);
+  for (const std::string name : {"mm", "tanh", "add"}) {
+    CAPTURE(name);
+    CHECK(runs_of(apart, name) == runs_of(mixed, name));
+  }
+  // A mark moved past the next op encloses another: the counts tell, though the names are the same.
+  const ScenarioRun moved = run_layer(
+      mark("s") + "," + product("a") + "," + tanh("a") + "," + mark("e") + "," + half("b") + sum,
+      "markers", unit(between));
+  CHECK(runs_of(moved, "tanh") == runs_of(apart, "tanh") - 1);
+}
+
 TEST_CASE("kept-ops skips names that are registered nowhere", "[sim]") {
   const ScenarioRun run = run_layer(mm_tanh, "kept-ops", unit(R"("ops":["vendor::fused","mm"])"));
   check_sound(run);

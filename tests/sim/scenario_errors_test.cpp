@@ -209,7 +209,8 @@ TEST_CASE("an op has a known kind and tensors that go together", "[sim]") {
 TEST_CASE("a statement is one of those that are known", "[sim]") {
   const std::string known =
       "; expected one of the keys op, view, in_place, random, container, checkpoint, unit, "
-      "exclude, region, needs_tensor, mark, compiled, call, branch, no_grad, catch, side_effect, "
+      "exclude, region, needs_tensor, mark, compiled, offload, call, branch, no_grad, catch, "
+      "side_effect, "
       "update, raise";
   check_statements({
       {R"({})", "5: this statement says nothing that is known" + known + at_0},

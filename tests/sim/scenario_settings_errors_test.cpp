@@ -41,23 +41,23 @@ TEST_CASE("a protocol is a known one with options of its own", "[sim]") {
       {R"("protocol": {})", "3: 'name' is missing; expected it here (at /protocol)"},
       {R"("protocol": {"name": "megatron"})",
        "3: unknown protocol 'megatron'; expected one of none, torch, torch-reentrant, torch-sac, "
-       "exclude, exclude-rederive, remat, kept-ops, kept-callables, markers (at "
+       "exclude, exclude-rederive, remat, kept-ops, kept-callables, markers, offload (at "
        "/protocol/name)"},
       {R"("protocol": {"name": ""})",
        "3: unknown protocol ''; expected one of none, torch, torch-reentrant, torch-sac, exclude, "
-       "exclude-rederive, remat, kept-ops, kept-callables, markers (at "
+       "exclude-rederive, remat, kept-ops, kept-callables, markers, offload (at "
        "/protocol/name)"},
       {R"("protocol": {"name": "torch", "early": true})",
        "3: unknown key 'early'; expected one of name, early_stop, compat, determinism_check, "
        "preserve_rng, allow_cache_entry_mutation, ambient_hooks, boundaries, state_hooks, "
        "dw_tasks, keep, "
-       "keep_every, units, select, sub_models, keeps_any, mode (at "
+       "keep_every, units, select, sub_models, keeps_any, mode, offload (at "
        "/protocol/early)"},
       {R"("protocol": {"name": "torch", "fault": "refilled_kept"})",  // planted by mutants only
        "3: unknown key 'fault'; expected one of name, early_stop, compat, determinism_check, "
        "preserve_rng, allow_cache_entry_mutation, ambient_hooks, boundaries, state_hooks, "
        "dw_tasks, keep, "
-       "keep_every, units, select, sub_models, keeps_any, mode (at "
+       "keep_every, units, select, sub_models, keeps_any, mode, offload (at "
        "/protocol/fault)"},
       {R"("protocol": {"name": "torch", "early_stop": "on"})",
        "3: this is the text \"on\"; expected true or false (at /protocol/early_stop)"},
@@ -90,8 +90,8 @@ TEST_CASE("a machine has a size and two rates", "[sim]") {
   check_settings({
       {R"("machine": [])", "3: this is array; expected an object (at /machine)"},
       {R"("machine": {"memory": 1})",
-       "3: unknown key 'memory'; expected one of memory_bytes, flops_per_second, bytes_per_second "
-       "(at /machine/memory)"},
+       "3: unknown key 'memory'; expected one of memory_bytes, flops_per_second, bytes_per_second, "
+       "links (at /machine/memory)"},
       {R"("machine": {"memory_bytes": 0})",
        "3: this is 0; expected an integer of 1 or more (at /machine/memory_bytes)"},
       {R"("machine": {"flops_per_second": 1e14})",

@@ -14,7 +14,8 @@ TEST_CASE("the registry lists the invariants in the order in which findings are 
       "unpack_follows_replay", "slot_used_once",      "saved_lists_match",     "version_unchanged",
       "no_use_after_free",     "no_leak_at_step_end", "gradients_equal_plain", "op_counts",
       "rng_position",          "collective_order",    "no_deadlock",           "stream_order",
-      "peak_within_bound",     "boundaries_match",    "policy_stable",         "diagnostics_sound"};
+      "peak_within_bound",     "offload_lifecycle",   "boundaries_match",      "policy_stable",
+      "diagnostics_sound"};
   std::vector<std::string> names;
   for (const InvariantRow& row : invariants())
     names.emplace_back(row.name);
