@@ -14,6 +14,9 @@ enum class MemoryLevel : std::uint8_t { host, disk };
 inline constexpr std::size_t memory_level_count = 2;
 inline constexpr std::array<std::string_view, memory_level_count> memory_level_names = {"host",
                                                                                         "disk"};
+inline std::string_view name_of(MemoryLevel level) {
+  return memory_level_names[static_cast<std::size_t>(level)];
+}
 
 /// How fast one direction of the link to a level is: one copy at a time, whatever the other
 /// direction does.

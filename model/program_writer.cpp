@@ -109,7 +109,7 @@ class ProgramWriter {
       return compiled->end - 1;
     } else if (const auto* offloaded = std::get_if<OffloadBegin>(&statement)) {
       list.push_back({{"offload", offloaded->name},
-                      {"to", memory_level_names[static_cast<std::size_t>(offloaded->level)]},
+                      {"to", name_of(offloaded->level)},
                       {"body", body(at + 1, offloaded->end)}});
       return offloaded->end - 1;
     } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {

@@ -200,7 +200,6 @@ void choose_offload(ChoiceTape& tape, Scenario& scenario) {
                                              LinkRate{10'000'000, {}}};
   for (LinkRate& link : scenario.rank.links)
     link = rates[tape.choose(rates.size())];
-  scenario.config_json = config_json(protocol_json(scenario), scenario);
 }
 
 void set_options(ChoiceTape& tape, GeneratedCase& made) {
@@ -212,7 +211,6 @@ void set_options(ChoiceTape& tape, GeneratedCase& made) {
   if (made.is_split) scenario.rank.dw_task_per_group = tape.choose(2) == 0;
   scenario.rank.seed = 0;
   scenario.rank.inputs_per_microbatch = true;
-  scenario.config_json = config_json(protocol_json(scenario), scenario);
 }
 
 }  // namespace
@@ -242,6 +240,7 @@ GeneratedCase generate_case(ChoiceTape& tape, const GeneratorOptions& options) {
   add_order(tape, made, plan);
   retry(tape, made);
   if (made.offloads()) choose_offload(tape, scenario);
+  scenario.config_json = config_json(protocol_json(scenario), scenario);
   return made;
 }
 

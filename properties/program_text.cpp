@@ -76,9 +76,8 @@ class ProgramText {
         write_body(at + 1, compiled->end, depth + 1);
         at = compiled->end - 1;
       } else if (const auto* offloaded = std::get_if<OffloadBegin>(&statement)) {
-        line(depth,
-             "offload " + offloaded->name + " to the " +
-                 std::string(memory_level_names[static_cast<std::size_t>(offloaded->level)]) + ":");
+        line(depth, "offload " + offloaded->name + " to the " +
+                        std::string(name_of(offloaded->level)) + ":");
         write_body(at + 1, offloaded->end, depth + 1);
         at = offloaded->end - 1;
       } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {

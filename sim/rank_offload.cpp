@@ -52,9 +52,8 @@ void Rank::hold_on_device(const Walk& walk, const Tensor& tensor) {
   if (offloader_ != nullptr && !walk.is_replay) offloader_->hold(tensor);
 }
 
-/// Somebody reads what was kept: an error where it is not on the device.
+/// Somebody reads what was kept and is not on the device.
 Flow Rank::refuse_offloaded(const Tensor& tensor, const std::string& who) {
-  if (!is_offloaded(tensor)) return Flow::done;
   return fail(
       "E-SWAP-STATE", "builtins.RuntimeError",
       fmt::format("{} reads '{}', which is in '{}' state, must be 'device'", who,

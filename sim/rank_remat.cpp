@@ -254,9 +254,8 @@ Flow Rank::serve_saved(Walk& walk, const WrapperBegin& region, SaveRecord& recor
       put_placeholder(walk, region, i);
       continue;
     }
-    if (const Flow flow = refuse_offloaded(output.tensor, described(frame, region));
-        flow != Flow::done)
-      return flow;
+    if (is_offloaded(output.tensor))
+      return refuse_offloaded(output.tensor, described(frame, region));
     const std::uint32_t now = ledger_.version(output.tensor.hold.storage());
     if (now != output.version && protocol_->checks_version_of(KeptThing::served)) {
       return fail("E-MUTATED", runtime_error,
