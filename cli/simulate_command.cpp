@@ -105,6 +105,21 @@ Json levels_json(const BytesByLevel& levels) {
   return json;
 }
 
+/// What each rank took; it is busy where it waits neither for copies nor for other ranks.
+Json ranks_json(const SimulationResult& result) {
+  const std::vector<RankUse> alone = {result};
+  Json rows = Json::array();
+  for (const RankUse& use : result.ranks.empty() ? alone : result.ranks) {
+    const std::int64_t busy_ns = use.end.ns - use.copies_waited.ns - use.ranks_waited.ns;
+    rows.push_back({{"rank", rows.size()},
+                    {"busy_ns", busy_ns},
+                    {"bubble_ns", result.end.ns - busy_ns},
+                    {"peak_bytes", use.at_peak.total},
+                    {"resident_bytes", use.resident_bytes}});
+  }
+  return rows;
+}
+
 Json error_json(const SimulatedError& error, std::int64_t seq) {
   return {{"code", error.code}, {"seq", seq}, {"type", error.type}, {"message", error.message}};
 }
@@ -136,10 +151,7 @@ std::string simulation_json(const Outcome& outcome) {
                              {"unpacks", unit.unpacks},
                              {"replays", unit.replays}});
   }
-  json["ranks"] = Json::array({{{"rank", 0},
-                                {"busy_ns", result.end.ns - result.copies_waited.ns},
-                                {"bubble_ns", result.copies_waited.ns},
-                                {"peak_bytes", result.at_peak.total}}});
+  json["ranks"] = ranks_json(result);
   json["violations"] = Json::array();
   for (const Finding& finding : outcome.verdict.findings) {
     json["violations"].push_back({{"invariant", finding.invariant},
@@ -198,6 +210,12 @@ std::string simulation_text(const SimulateOptions& options, const Outcome& outco
         fmt::format("{}, {} came back", bytes_text(level.sent), bytes_text(level.returned)));
   }
   if (result.copies_waited.ns > 0) row("waited for copies", time_text(result.copies_waited.ns));
+  for (const Json& rank : result.ranks.empty() ? Json::array() : ranks_json(result)) {
+    row(fmt::format("rank {}", rank["rank"].get<int>()),
+        fmt::format("busy {}, waits {}, peak {}", time_text(rank["busy_ns"].get<std::int64_t>()),
+                    time_text(rank["bubble_ns"].get<std::int64_t>()),
+                    bytes_text(rank["peak_bytes"].get<std::int64_t>())));
+  }
   row("ops", fmt::format("{} forward, {} in replays, {} backward", total(ops.at("forward")),
                          total(ops.at("replay")), total(ops.at("backward"))));
   row("gradients", !result.gradients_match ? painted("not compared", Colour::yellow, colours)

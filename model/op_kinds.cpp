@@ -78,6 +78,9 @@ constexpr OpKind matmul(std::string_view name) {
           .shape = ShapeRule::matmul,
           .is_matmul = true};
 }
+constexpr OpKind collective(std::string_view name, Exchange exchange) {
+  return {.name = name, .value = {}, .saves = {}, .exchange = exchange};
+}
 constexpr OpKind no_node(std::string_view name) {
   return {.name = name, .value = {}, .saves = {}, .differentiable = false};
 }
@@ -166,6 +169,10 @@ constexpr std::array table = {
     views("unbind"),
     views("split"),
     views("chunk"),
+    collective("all_reduce", Exchange::all_reduce),
+    collective("all_gather", Exchange::all_gather),
+    collective("reduce_scatter", Exchange::reduce_scatter),
+    collective("all_to_all", Exchange::all_to_all),
     OpKind{.name = "view_dtype",  // the same bytes read as another type: no gradient goes through
            .value = {},
            .saves = {},
@@ -215,6 +222,13 @@ std::string_view plain_op_name(std::string_view name) {
   name = without_namespace(name);
   if (is_in_place_name(name)) name.remove_suffix(1);
   return name;
+}
+
+bool is_collective_name(std::string_view name) {
+  const std::string_view space = name.substr(0, name.find_first_of(".:"));
+  if (space.size() < name.size() && (space == "c10d" || space == "_c10d_functional")) return true;
+  const OpKind* kind = find_op_kind(name);
+  return kind != nullptr && kind->exchange != Exchange::none;
 }
 
 bool is_in_place_name(std::string_view name) {

@@ -43,6 +43,15 @@ enum class ValueForm : std::uint8_t {
   from_output
 };
 
+/// What the ranks of a group hand one another, where an op is a collective.
+enum class Exchange : std::uint8_t {
+  none,
+  all_reduce,      // everyone gets the sum of what all have
+  all_gather,      // everyone gets what all have, one after the other along the first dimension
+  reduce_scatter,  // the r-th gets the r-th part of the sum
+  all_to_all       // the r-th gets the r-th part of each
+};
+
 /// One row of the table of op kinds. Sources: observed-torch.md §8 and its tables for what is saved
 /// and in which order; architecture.md "Exact" for the values, which are polynomial stand-ins of
 /// degree 2 or more with the same saves.
@@ -57,6 +66,7 @@ struct OpKind {
   bool draws = false;              // takes a random number
   bool outputs_are_parts = false;  // every output is differentiable, as of unbind
   bool is_matmul = false;          // its cost is that of the arithmetic, not of the bytes
+  Exchange exchange = Exchange::none;
 };
 
 /// The row of a kind by its plain name ("mm"), or of a framework's ("aten.mm.default",
@@ -70,6 +80,9 @@ std::span<const OpKind> op_kinds();
 /// "aten.add_.Tensor" → "add": a framework's name without namespace, overload and the underscore of
 /// an in-place form.
 std::string_view plain_op_name(std::string_view name);
+/// "_c10d_functional.all_reduce.default", "c10d.allreduce_", "all_gather": ranks issue the op
+/// together (protocols.md P8).
+bool is_collective_name(std::string_view name);
 /// "aten.add_.Tensor", "add_": the op writes its first input.
 bool is_in_place_name(std::string_view name);
 

@@ -69,6 +69,12 @@ inline std::uint8_t save_factor(bool is_output, std::ptrdiff_t index) {
   return static_cast<std::uint8_t>(index + (is_output ? Monomial::first_output : 0));
 }
 
+/// Ranks that issue collectives together, in their order.
+struct RankGroup {
+  std::string name;
+  std::vector<std::uint32_t> ranks;
+};
+
 struct OpStatement {
   std::string name;
   const OpKind* kind = nullptr;
@@ -82,6 +88,7 @@ struct OpStatement {
   bool by_caller = false;          // not the model's: the caller writes a tensor between two phases
   std::optional<ValueId> writes;   // in place: the old value of what it writes
   std::vector<ValueId> were;       // in place, where known: what each output was before
+  std::optional<std::uint32_t> group = std::nullopt;  // of a collective: the program's, which
   Duration cost;
   /// Of each gradient that backward makes here; without it backward takes the op's cost, once.
   std::optional<Duration> gradient_cost;
@@ -241,6 +248,8 @@ struct Program {
   IdVector<ValueId, ProgramValue> values;
   std::vector<ValueId> parameters;
   std::vector<Forward> forwards;
+  std::vector<RankGroup> groups;  // of collectives
+  bool differs_by_rank = false;   // some of what it was read from is for some ranks alone
   // Tensors without data that programs with excluded regions share: what a recompute boundary
   // saves, and what a replay is given for an output that nobody kept.
   std::optional<ValueId> trigger;

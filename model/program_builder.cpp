@@ -60,6 +60,7 @@ OpStatement ProgramBuilder::started(const NewOp& request) const {
   op.kept = request.kept;
   op.cost = request.cost;
   op.gradient_cost = request.gradient_cost;
+  op.group = request.group;
   op.replay_offset = request.replay_offset;
   const auto requires_grad = [&](ValueId input) { return program_.values[input].requires_grad; };
   op.makes_node = op.kind->differentiable && no_grad_depth_ == 0 &&

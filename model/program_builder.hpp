@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/program.hpp"
@@ -34,6 +35,7 @@ struct NewOp {
   std::string attributes = {};                                  // as JSON; they tell ops apart
   std::optional<std::vector<SaveChoice>> saves = std::nullopt;  // other than the kind's
   std::optional<Duration> gradient_cost = std::nullopt;         // OpStatement has what it is
+  std::optional<std::uint32_t> group = std::nullopt;            // likewise
 };
 
 /// Makes a program of one forward, statement by statement: what a reader or a generator says, with
@@ -41,6 +43,10 @@ struct NewOp {
 /// a tensor is since it was written). Names are the caller's business.
 class ProgramBuilder {
  public:
+  /// The groups that collectives name.
+  void set_groups(std::vector<RankGroup> groups) { program_.groups = std::move(groups); }
+  /// What comes is for some ranks alone.
+  void note_rank_dependence() { program_.differs_by_rank = true; }
   ValueId leaf(const std::string& name, const TensorLayout& layout, BufferRole role,
                bool requires_grad);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ struct ProgramReading {
   /// Names of op kinds whose outputs a selective policy keeps; a statement's own `keep` wins.
   std::vector<std::string> kept_ops;
   OpRates rates;
+  std::vector<RankGroup> groups;  // of ranks that issue collectives together
+  std::uint32_t rank = 0;         // that the program is read for
+  std::uint32_t n_ranks = 1;
 };
 
 /// The policy keeps outputs of ops of that kind.

@@ -32,6 +32,7 @@ std::string dtype_at(const JsonPlace& place) {
 
 Program ProgramReader::read() {
   program_place_.allow_only({"loss", "inputs", "params", "bodies", "stages"});
+  builder_.set_groups(reading_->groups);
   read_leaves();
   const std::vector<JsonPlace> stages = program_place_.at("stages").items();
   if (stages.size() != 1) {
@@ -136,6 +137,12 @@ NewOp ProgramReader::start_op(const JsonPlace& statement, const std::string& nam
   }
   if (const auto attributes = statement.find("attrs")) op.attributes = attributes->dumped();
   if (const auto inputs = statement.find("in")) op.inputs = all_named(*inputs);
+  const bool is_collective = op.kind->exchange != Exchange::none;
+  if (is_collective != statement.has("collective")) {
+    statement.fail("'" + name + "' is " + (is_collective ? "a" : "no") +
+                   " collective; expected it under the key " +
+                   (is_collective ? "collective" : "op, view, in_place or random"));
+  }
   op.kept = is_kept(*reading_, name);
   if (const auto keep = statement.find("keep")) op.kept = keep->boolean();
   return op;

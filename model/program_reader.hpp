@@ -35,6 +35,9 @@ class ProgramReader {
   void read_statement(const JsonPlace& statement);
   void read_op(const JsonPlace& statement, std::string_view key);
   void read_in_place(const JsonPlace& statement);
+  void read_collective(const JsonPlace& statement);
+  void read_on_ranks(const JsonPlace& statement);
+  std::uint32_t group_at(const JsonPlace& statement) const;
   void read_update(const JsonPlace& statement);
   void read_view(const JsonPlace& statement);
   void read_container(const JsonPlace& statement);

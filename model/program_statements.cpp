@@ -20,6 +20,8 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
     return;
   }
   if (statement.has("in_place")) return read_in_place(statement);
+  if (statement.has("collective")) return read_collective(statement);
+  if (statement.has("on_ranks")) return read_on_ranks(statement);
   if (statement.has("update")) return read_update(statement);
   if (statement.has("view")) return read_view(statement);
   if (statement.has("container")) return read_container(statement);
@@ -45,7 +47,8 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   }
   statement.fail(
       "this statement says nothing that is known; expected one of the keys op, view, in_place, "
-      "random, container, checkpoint, unit, exclude, region, needs_tensor, mark, compiled, "
+      "random, collective, on_ranks, container, checkpoint, unit, exclude, region, needs_tensor, "
+      "mark, compiled, "
       "offload, call, branch, no_grad, catch, side_effect, update, raise");
 }
 

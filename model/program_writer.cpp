@@ -153,6 +153,7 @@ class ProgramWriter {
     if (op.by_caller) return {{"update", name(op.inputs.front())}};
     Json json;
     const bool is_view = op.kind->makes_view && !op.writes && !op.inputs.empty();
+    if (op.group) return written_collective(op);
     json[op.writes ? "in_place" : is_view ? "view" : op.kind->draws ? "random" : "op"] = op.name;
     json["in"] = names(op.inputs);
     if (!op.writes) json["out"] = names(op.outputs);
@@ -166,6 +167,22 @@ class ProgramWriter {
     if (op.replay_offset != 0) json["replay_offset"] = op.replay_offset;
     if (op.kept) json["keep"] = true;
     write_saves(op, json);
+    json["cost_ns"] = op.cost.ns;
+    if (op.gradient_cost) json["gradient_cost_ns"] = op.gradient_cost->ns;
+    return json;
+  }
+
+  Json written_collective(const OpStatement& op) const {
+    Json json;
+    json["collective"] = op.name;
+    json["group"] = program_->groups[*op.group].name;
+    json["in"] = {name(op.inputs.back())};
+    if (op.writes) {
+      json["into"] = name(*op.writes);
+    } else {
+      json["out"] = names(op.outputs);
+    }
+    if (op.kept) json["keep"] = true;
     json["cost_ns"] = op.cost.ns;
     if (op.gradient_cost) json["gradient_cost_ns"] = op.gradient_cost->ns;
     return json;

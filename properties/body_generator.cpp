@@ -54,7 +54,9 @@ enum class Form : std::uint8_t {
   written_apart,
   callable,
   mark,
-  compiled
+  compiled,
+  collective,
+  collective_into
 };
 
 }  // namespace
@@ -177,6 +179,10 @@ void BodyGenerator::write_statement(std::size_t depth) {
   allow(Form::mark, Feature::save_units, in_region && is("markers"));
   allow(Form::mark, Feature::save_units, in_region && is("markers"));
   allow(Form::compiled, Feature::compiled, in_region && depth < 3);
+  allow(Form::collective, Feature::ranks, made_->has_ranks());
+  // What a unit may keep is not to be written.
+  const bool may_write = !has_units() || is("kept-ops");
+  allow(Form::collective_into, Feature::ranks, made_->has_ranks() && may_write);
   switch (forms[tape_->choose(forms.size())]) {
     case Form::plain:
       return write_plain();
@@ -209,6 +215,10 @@ void BodyGenerator::write_statement(std::size_t depth) {
       return write_mark();
     case Form::compiled:
       return write_compiled(depth);
+    case Form::collective:
+      return write_collective();
+    case Form::collective_into:
+      return write_collective_into();
     case Form::nested:
       return write_region("r" + std::to_string(n_regions_++), false, depth + 1);
   }

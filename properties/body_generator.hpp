@@ -105,6 +105,11 @@ class BodyGenerator {
   void write_remat_edit();
   std::string remat_region_name();
 
+  // collective_body.cpp
+  const OpKind& choose_collective(ValueId given, TensorLayout& layout);
+  void write_collective();
+  void write_collective_into();
+
   // unit_body.cpp
   void write_callable(std::size_t depth);
   void write_mark();

@@ -11,10 +11,13 @@ namespace remat {
 namespace {
 
 constexpr std::array<std::string_view, sometimes_count> sometimes_names = {
-    "replayed",         "cut_short",  "replayed_whole",   "replayed_twice",     "nested_replay",
-    "dead_holder",      "served",     "kept_draw_served", "written_in_replay",  "drawn_in_replay",
-    "effect_in_replay", "raised",     "gradients_summed", "microbatches_mixed", "group_asked",
-    "counts_told",      "bytes_told", "caught",           "offloaded"};
+    "replayed",         "cut_short",          "replayed_whole",
+    "replayed_twice",   "nested_replay",      "dead_holder",
+    "served",           "kept_draw_served",   "written_in_replay",
+    "drawn_in_replay",  "effect_in_replay",   "raised",
+    "gradients_summed", "microbatches_mixed", "group_asked",
+    "counts_told",      "bytes_told",         "caught",
+    "offloaded",        "exchanged_in_replay"};
 
 const std::string none = "none";
 
@@ -65,7 +68,7 @@ void Coverage::observe_program(const Program& program) {
   }
 }
 
-/// What the events of one case have shown so far.
+/// What the events of one rank of a case have shown so far.
 struct Coverage::Seen {
   std::vector<std::int64_t> replayed;  // frames
   std::size_t n_asked = 0;             // slots that were asked for and not handed out yet
@@ -74,8 +77,9 @@ struct Coverage::Seen {
 
 void Coverage::observe_events(const GeneratedCase& generated, const Trace& trace) {
   noted_ = {};
-  Seen seen;
+  std::vector<Seen> by_rank(generated.scenario.n_ranks);
   for (std::size_t i = 0; i < trace.size(); ++i) {
+    Seen& seen = by_rank[static_cast<std::size_t>(trace[i].integer(Field::rank).value_or(0))];
     observe_run(trace[i], seen);
     observe_slot(trace[i], seen);
     const bool sets_generator = trace[i].kind() == Kind::rng_set && i > 0;
@@ -121,6 +125,9 @@ void Coverage::observe_run(const EventView& event, Seen& seen) {
       break;
     case Kind::copy_end:
       if (event.text(Field::direction) == "h2d") note(Sometimes::offloaded);
+      break;
+    case Kind::collective:
+      if (in_replay) note(Sometimes::exchanged_in_replay);
       break;
     case Kind::op:
       if (event.text(Field::name) == "grad_sum") note(Sometimes::gradients_summed);

@@ -36,9 +36,10 @@ enum class Sometimes : std::uint8_t {
   counts_told,         // op counts were expected
   bytes_told,          // a bound on bytes was expected
   caught,              // the training loop caught an exception
-  offloaded            // what a group kept left the device and came back
+  offloaded,           // what a group kept left the device and came back
+  exchanged_in_replay  // a replay issued a collective
 };
-inline constexpr std::size_t sometimes_count = 19;
+inline constexpr std::size_t sometimes_count = 20;
 std::string_view name_of(Sometimes sometimes);
 
 /// What a campaign has seen. Sums over cases, so that parts can be added in any order.

@@ -25,8 +25,9 @@ std::string_view name_at(const Program& program, std::size_t statement) {
 /// Walks the order of phases with the graphs that are alive.
 class OrderWalk {
  public:
-  OrderWalk(const Scenario& scenario, const ReferenceForward& forward, ReplayedEffects effects)
-      : scenario_(&scenario), forward_(&forward), effects_(effects) {}
+  OrderWalk(const Scenario& scenario, const Program& program, const ReferenceForward& forward,
+            ReplayedEffects effects)
+      : scenario_(&scenario), program_(&program), forward_(&forward), effects_(effects) {}
 
   Expectation walked() {
     find_last_uses();
@@ -49,7 +50,7 @@ class OrderWalk {
   /// A body that does otherwise in a replay is wrong on purpose: what it needs is not the
   /// protocol's to bound.
   bool replays_take_other_ways() const {
-    const std::vector<Statement>& statements = statements_of(scenario_->program);
+    const std::vector<Statement>& statements = statements_of(*program_);
     return std::any_of(statements.begin(), statements.end(), [](const Statement& statement) {
       const auto* branch = std::get_if<BranchBegin>(&statement);
       return branch != nullptr && branch->in_replay;
@@ -76,11 +77,11 @@ class OrderWalk {
   }
 
   void count(const std::vector<std::size_t>& ran) {
-    const std::vector<Statement>& statements = statements_of(scenario_->program);
+    const std::vector<Statement>& statements = statements_of(*program_);
     for (const std::size_t statement : ran) {
       const bool is_effect = std::holds_alternative<SideEffect>(statements[statement]);
       if (is_effect && effects_ == ReplayedEffects::are_findings) continue;
-      ++counts_[name_at(scenario_->program, statement)];
+      ++counts_[name_at(*program_, statement)];
     }
   }
 
@@ -146,6 +147,7 @@ class OrderWalk {
   }
 
   const Scenario* scenario_;
+  const Program* program_;
   const ReferenceForward* forward_;
   ReplayedEffects effects_;
   std::vector<bool> is_last_use_;  // by phase: nothing before the next forward needs the graph
@@ -186,21 +188,50 @@ bool catches_now_and_then(const Program& program) {
   return false;
 }
 
-}  // namespace
-
-Expectation expectation_of(const Scenario& scenario, ReplayedEffects effects) {
-  if (catches_now_and_then(scenario.program)) return {};
+Expectation of_one_rank(const Scenario& scenario, const Program& program, ReplayedEffects effects) {
+  if (catches_now_and_then(program)) return {};
   const ReferenceRules rules = reference_rules(scenario);
-  const ReferenceForward forward(scenario.program, rules);
-  Expectation expectation = OrderWalk(scenario, forward, effects).walked();
+  const ReferenceForward forward(program, rules);
+  Expectation expectation = OrderWalk(scenario, program, forward, effects).walked();
   // The formulas are those of protocols.md: what the published wrappers keep beside is not in them,
   // nor what a checkpointed region in an excluded body does.
   const bool is_as_published = rules.excludes && scenario.options.compat == Compat::public_code;
-  if (is_as_published || (rules.excludes && checkpoints_in_excluded(scenario.program))) {
+  if (is_as_published || (rules.excludes && checkpoints_in_excluded(program))) {
     expectation.peak_bytes.reset();
     expectation.resident_bytes.reset();
   }
   return expectation;
+}
+
+/// A bound that holds for each of two; none where one of them has none.
+std::optional<std::int64_t> larger(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+  return a && b ? std::optional(std::max(*a, *b)) : std::nullopt;
+}
+
+/// Bounds are a device's, counts those of all ranks.
+Expectation together(const Expectation& a, const Expectation& b) {
+  Expectation both;
+  both.peak_bytes = larger(a.peak_bytes, b.peak_bytes);
+  both.resident_bytes = larger(a.resident_bytes, b.resident_bytes);
+  if (a.op_counts.empty() || b.op_counts.empty()) return both;
+  std::map<std::string, std::int64_t> counts(a.op_counts.begin(), a.op_counts.end());
+  for (const auto& [name, n] : b.op_counts)
+    counts[name] += n;
+  both.op_counts.assign(counts.begin(), counts.end());
+  return both;
+}
+
+}  // namespace
+
+Expectation expectation_of(const Scenario& scenario, ReplayedEffects effects) {
+  const Expectation first = of_one_rank(scenario, scenario.program, effects);
+  Expectation all = first;
+  for (std::uint32_t rank = 1; rank < scenario.n_ranks; ++rank) {
+    const bool is_same = scenario.other_programs.empty();
+    all =
+        together(all, is_same ? first : of_one_rank(scenario, scenario.program_of(rank), effects));
+  }
+  return all;
 }
 
 }  // namespace remat

@@ -108,6 +108,9 @@ constexpr std::array rows = {
     Mutant{"M29 references-filled-once", "remat", "unpack_follows_replay",
            "what a replay brought stays when it was read, and the next replay brings nothing",
            of(ProtocolFault::references_filled_once)},
+    Mutant{"M30 collectives-kept", "kept-ops", "error:E-UNINIT",
+           "collectives are kept too, those that write a tensor of the body in place with them",
+           of(ProtocolFault::collectives_kept)},
     Mutant{"M31 keep-mutating-op", "torch-sac", "gradients_equal_plain",
            "what an in-place op returns is kept, and its write left out of the replay",
            of(ProtocolFault::mutating_ops_kept)},
@@ -172,6 +175,12 @@ constexpr std::array rows = {
     Mutant{"X9 copies-unordered", "offload", "stream_order",
            "the compute stream waits for no event of a copy back to the device",
            of(RankFault::copies_unordered)},
+    Mutant{"X10 collectives-kept-by-rank", "torch-sac", "collective_order",
+           "every second rank keeps no collective, so that it issues again what others are served",
+           of(RankFault::collectives_kept_by_rank)},
+    Mutant{"X11 collectives-left-out", "torch", "no_deadlock",
+           "a replay on every second rank goes over its collectives without issuing them",
+           of(RankFault::collectives_left_out)},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/collectives.hpp"
 #include "model/errors.hpp"
 #include "model/phase_order.hpp"
 #include "properties/body_generator.hpp"
@@ -20,7 +21,8 @@ constexpr std::array<std::string_view, feature_count> feature_names = {
     "retain",     "split",        "partial",          "dropped",         "groups",
     "sharing",    "forward_only", "same_shapes",      "counted_policy",  "odd_params",
     "excluded",   "chains",       "nested_arguments", "fresh_arguments", "caught_errors",
-    "save_units", "two_models",   "odd_markers",      "compiled",        "offload"};
+    "save_units", "two_models",   "odd_markers",      "compiled",        "offload",
+    "ranks"};
 
 constexpr std::array<std::string_view, 11> protocol_names = {
     "torch", "torch-sac", "torch-reentrant", "none",    "exclude", "exclude-rederive",
@@ -202,6 +204,12 @@ void choose_offload(ChoiceTape& tape, Scenario& scenario) {
     link = rates[tape.choose(rates.size())];
 }
 
+/// Whether collectives that are asked for are kept. Drawn last, like a retry.
+void choose_kept_collectives(ChoiceTape& tape, Scenario& scenario) {
+  const std::uint64_t choice = tape.choose(3);
+  if (choice != 0) scenario.options.keep_collectives = choice == 1;
+}
+
 void set_options(ChoiceTape& tape, GeneratedCase& made) {
   Scenario& scenario = made.scenario;
   if (made.edit == Edit::fewer_saves_unchecked) scenario.options.determinism_check = false;
@@ -230,8 +238,10 @@ GeneratedCase generate_case(ChoiceTape& tape, const GeneratorOptions& options) {
   OrderPlan plan{.form = choose_form(tape, made),
                  .in_groups = made.has(Feature::groups) && made.edit == Edit::none};
   made.is_split = plan.form == BackwardForm::split;
+  if (made.has_ranks()) scenario.n_ranks = 2 + static_cast<std::uint32_t>(tape.choose(3));
   if (unit_kinds(scenario.protocol).any()) scenario.options.units = choose_units(tape, made);
   ProgramBuilder builder;
+  if (made.has_ranks()) builder.set_groups({all_ranks(scenario.n_ranks)});
   BodyGenerator body(tape, made, builder);
   const ValueId root = body.write();
   write_by_caller(builder, body, made);
@@ -240,6 +250,8 @@ GeneratedCase generate_case(ChoiceTape& tape, const GeneratorOptions& options) {
   add_order(tape, made, plan);
   retry(tape, made);
   if (made.offloads()) choose_offload(tape, scenario);
+  if (made.has_ranks() && (scenario.protocol == "torch-sac" || unit_kinds(scenario.protocol).any()))
+    choose_kept_collectives(tape, scenario);
   scenario.config_json = config_json(protocol_json(scenario), scenario);
   return made;
 }

@@ -49,9 +49,10 @@ enum class Feature : std::uint8_t {
   two_models,        // D16: layers of a model of its own, which may select other units
   odd_markers,       // D16: intervals that end before they begin, or are never begun or ended
   compiled,          // D17: stretches of ops that a policy may not see into
-  offload            // D21: groups whose saved tensors go to the host and come back
+  offload,           // D21: groups whose saved tensors go to the host and come back
+  ranks              // D18: two to four ranks, and collectives
 };
-inline constexpr std::size_t feature_count = 35;
+inline constexpr std::size_t feature_count = 36;
 std::string_view name_of(Feature feature);
 
 /// One generated case: a scenario, and what is to come out of it.
@@ -70,6 +71,8 @@ struct GeneratedCase {
   bool is_retried = false;
   /// Its groups are offloaded.
   bool offloads() const { return has(Feature::offload) || scenario.protocol == "offload"; }
+  /// Several ranks run it. A negative edit is one rank's: where the others stop is not foretold.
+  bool has_ranks() const { return has(Feature::ranks) && edit == Edit::none; }
   /// What the run is to end in; empty: in no error.
   std::string_view expected_code() const { return is_retried ? "" : row_of(edit).code; }
 };

@@ -22,6 +22,7 @@ class ProgramText {
 
   std::string written() {
     text_ = "protocol " + protocol_json(*scenario_) + "\n";
+    if (scenario_->n_ranks > 1) line(0, fmt::format("{} ranks", scenario_->n_ranks));
     write_leaves();
     const Forward& forward = program_->forwards.front();
     write_body(0, forward.statements.size(), 0);

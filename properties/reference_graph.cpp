@@ -26,6 +26,7 @@ ReferenceRules reference_rules(const Scenario& scenario) {
   }
   rules.early_stop = scenario.options.early_stop || rules.remat;
   rules.keep_every = scenario.options.keep_every;
+  rules.keeps_collectives = scenario.options.keep_collectives.value_or(true);
   // Regions of save units take containers apart, whatever torch does (I-47).
   rules.tracks_nested_outputs =
       scenario.options.compat == Compat::strict || rules.reentrant_without_units;

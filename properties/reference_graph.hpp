@@ -27,6 +27,7 @@ struct ReferenceRules {
   bool reentrant_without_units = false;  // regions of models that keep nothing (P8)
   bool early_stop = true;
   std::int64_t keep_every = 0;
+  bool keeps_collectives = true;      // those that are asked for (A3)
   bool tracks_nested_outputs = true;  // P2: not as torch, which loses those in containers
 
   /// What becomes of a region where gradients are on.

@@ -274,6 +274,7 @@ class Walker {
     if (rules_->units) return rules_->units->kept.contains(at);
     const std::int64_t call = calls_[{frame, op.name}]++;
     if (!op.kept || op.writes || op.kind->name == "detach") return false;
+    if (op.group && !rules_->keeps_collectives) return false;
     return rules_->keep_every == 0 || call % rules_->keep_every == 0;
   }
 

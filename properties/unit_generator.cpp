@@ -8,6 +8,9 @@ namespace {
 constexpr std::array<std::string_view, 8> op_names = {"tanh", "mul", "sin",     "mm",
                                                       "gelu", "add", "softmax", "scale"};
 
+constexpr std::array<std::string_view, 4> collective_names = {"all_reduce", "all_gather",
+                                                              "reduce_scatter", "all_to_all"};
+
 SaveUnit::Interval choose_interval(ChoiceTape& tape, bool is_odd) {
   const std::size_t first = tape.choose(n_markers - 1);
   if (!is_odd) return {marker_name(first), marker_name(first + 1)};
@@ -29,11 +32,14 @@ SaveUnit choose_unit(ChoiceTape& tape, const GeneratedCase& made, std::size_t nu
     unit.callables.push_back(callable_name(tape.choose(n_callables)));
     return unit;
   }
-  const std::uint64_t op = tape.choose(op_names.size() + 1);
-  if (op == op_names.size()) {
+  const std::size_t n_collectives = made.has_ranks() ? collective_names.size() : 0;
+  const std::uint64_t op = tape.choose(op_names.size() + 1 + n_collectives);
+  if (op < op_names.size()) {
+    unit.ops.emplace_back(op_names[op]);
+  } else if (op == op_names.size()) {
     unit.unknown_ops.emplace_back("vendor::fused");
   } else {
-    unit.ops.emplace_back(op_names[op]);
+    unit.ops.emplace_back(collective_names[op - op_names.size() - 1]);
   }
   return unit;
 }

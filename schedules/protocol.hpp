@@ -58,14 +58,16 @@ struct FrameRules {
 struct CacheRules {
   bool has_queue_per_op = true;    // otherwise one for the calls of all ops
   bool restarts_counters = true;   // a replay counts calls from the first
+  bool refuses_unwritten = true;   // a read of what a served collective should have written
   bool asks_policy_again = false;  // a replay asks, with counters that run on from forward's
 };
 
 /// An op call that a selective policy is asked about.
 struct KeepRequest {
-  bool wanted = false;    // the user's policy keeps this op
-  bool writes = false;    // it writes an input in place
-  std::int64_t call = 0;  // how many calls of the op came before, as the policy counts them
+  bool wanted = false;     // the user's policy keeps this op
+  bool writes = false;     // it writes an input in place
+  bool exchanges = false;  // it is a collective
+  std::int64_t call = 0;   // how many calls of the op came before, as the policy counts them
 };
 
 /// A selective policy's entry for an op call, asked for in a replay.

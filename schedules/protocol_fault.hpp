@@ -15,6 +15,7 @@ enum class ProtocolFault : std::uint8_t {
   live_holders_counted,         // M24
   refilled_kept,                // M25
   nested_outputs_lost,          // M26
+  collectives_kept,             // M30
   mutating_ops_kept,            // M31
   one_cache_queue,              // M35
   cache_counters_run_on,        // M36

@@ -39,6 +39,8 @@ struct ProtocolOptions {
   bool ambient_hooks = false;
   /// torch-sac: of the calls of an op that its policy keeps, only every n-th is kept; 0: all.
   std::int64_t keep_every = 0;
+  /// Collectives that are asked for are kept; none: as the protocol has it (protocols.md A3).
+  std::optional<bool> keep_collectives = std::nullopt;
   /// exclude-rederive: all but `both` is wrong, to show what boundaries are for.
   BoundaryPasses boundaries = BoundaryPasses::both;
   /// remat: state hooks keep the generator in step with a replay that leaves regions out. Without a

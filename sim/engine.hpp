@@ -48,6 +48,13 @@ class Engine {
   Instant now() const { return now_; }
   /// Events handed over so far, by all runs.
   std::uint64_t n_handled() const { return n_handled_; }
+  /// Something is pending that comes before an event of that rank at that time, or at least may.
+  bool has_before(Instant when, std::uint32_t rank) const {
+    if (!ready_.empty()) return true;
+    if (queue_.empty()) return false;
+    const Event& next = queue_.top();
+    return next.when < when || (next.when == when && next.rank < rank);
+  }
   std::size_t n_pending() const { return queue_.size() + ready_.size(); }
 
  private:

@@ -35,7 +35,8 @@ bool EventLog::begin() {
 void EventLog::end(Kind kind) {
   trace_->add(Field::ts_ns, now_.ns);
   add_optional(Field::microbatch, microbatch_);
-  trace_->end_event(kind, phase_, seq_++);
+  if (rank_) trace_->add(Field::rank, std::int64_t{*rank_});
+  trace_->end_event(kind, phase_, book_->seq++);
 }
 
 void EventLog::add_optional(Field field, std::optional<std::int64_t> value) {
@@ -119,14 +120,16 @@ void EventLog::add_tensor(const ShownTensor& tensor) {
   trace_->add_tensor(Field::tensor, view(tensor, text_));
 }
 
-void EventLog::header(std::string_view config_json, std::string_view expect_json) {
+void EventLog::header(std::string_view config_json, std::string_view expect_json,
+                      std::size_t n_ranks) {
   if (!begin()) return;
   trace_->add_name(Field::format, "ckpt-trace");
   trace_->add(Field::version, std::int64_t{1});
   trace_->add_name(Field::producer, "simulator");
   trace_->add_text(Field::config, config_json);
   trace_->add_text(Field::expect, expect_json);
-  trace_->end_event(Kind::header, Phase::none, seq_++);
+  if (n_ranks > 1) trace_->add(Field::ranks, static_cast<std::int64_t>(n_ranks));
+  trace_->end_event(Kind::header, Phase::none, book_->seq++);
 }
 
 void EventLog::step(bool begins, std::int64_t step) {
@@ -265,6 +268,17 @@ void EventLog::side_effect(std::string_view name) {
   trace_->add_name(Field::name, name);
   add_unit();
   end(Kind::side_effect);
+}
+
+void EventLog::collective(std::string_view group, std::string_view name, std::string_view tag,
+                          std::int64_t n) {
+  if (!begin()) return;
+  trace_->add_name(Field::group, group);
+  trace_->add_name(Field::name, name);
+  trace_->add_name(Field::tag, tag);
+  trace_->add(Field::n, n);
+  add_unit();
+  end(Kind::collective);
 }
 
 void EventLog::rng(std::int64_t position) {

@@ -11,6 +11,8 @@
 #include "model/program.hpp"
 #include "model/units.hpp"
 #include "sim/call_site.hpp"
+#include "sim/peers.hpp"
+#include "sim/run_book.hpp"
 #include "traces/trace.hpp"
 
 namespace remat {
@@ -50,15 +52,6 @@ struct ShownInput {
   std::string_view origin;  // empty: not told
 };
 
-/// Something to tell a user of save units: of which model, unit and op.
-struct Diagnosis {
-  std::string code;
-  std::string owner;
-  std::string unit;
-  std::string op;
-  friend auto operator<=>(const Diagnosis&, const Diagnosis&) = default;
-};
-
 /// A region of torch_remat in a call of a checkpointed region.
 struct ShownRegion {
   std::int64_t frame = 0;
@@ -73,16 +66,36 @@ struct ShownPlace {
   bool is_view = false;  // of the argument
 };
 
+/// A rank of several, which write one trace.
+struct OneOfSeveral {
+  std::uint32_t number = 0;
+  RunBook* book = nullptr;
+  Peers* peers = nullptr;
+};
+
 /// What a simulation tells, written into a trace event by event. Without a trace it tells nothing
 /// and costs little: the plain twin runs so.
 class EventLog {
  public:
-  EventLog(Trace* trace, const Program& program) : trace_(trace), program_(&program) {}
+  EventLog(Trace* trace, const Program& program,
+           const std::optional<OneOfSeveral>& rank = std::nullopt)
+      : trace_(trace), program_(&program) {
+    if (!rank) return;
+    rank_ = rank->number;
+    book_ = rank->book;
+    peers_ = rank->peers;
+  }
+  EventLog(const EventLog&) = delete;
+  EventLog& operator=(const EventLog&) = delete;
 
   bool is_on() const { return trace_ != nullptr; }
   /// From here on nothing is told: the run is over, what is left is only taken down.
   void stop() { trace_ = nullptr; }
-  std::int64_t seq() const { return seq_; }
+  std::int64_t seq() const { return book_->seq; }
+  /// None: the rank is alone.
+  std::optional<std::uint32_t> rank() const { return rank_; }
+  /// Numbers for what is new.
+  RunBook& book() { return *book_; }
 
   // What all events until the next change have in common. A unit's name must outlive it.
   void set_phase(Phase phase) { phase_ = phase; }
@@ -98,10 +111,15 @@ class EventLog {
   CallSite unit() const { return units_.empty() ? CallSite{} : units_.back(); }
 
   Instant now() const { return now_; }
-  /// Time that no run reaches stays at the largest.
-  void spend(Duration duration) { now_.ns = saturated_sum(now_.ns, duration.ns); }
+  /// Time that no run reaches stays at the largest. Ranks that are behind go first.
+  void spend(Duration duration) {
+    now_.ns = saturated_sum(now_.ns, duration.ns);
+    if (peers_ != nullptr && duration.ns > 0) peers_->pass_turn(now_);
+  }
+  /// The rank has waited until then.
+  void wait_until(Instant then) { now_ = then; }
 
-  void header(std::string_view config_json, std::string_view expect_json);
+  void header(std::string_view config_json, std::string_view expect_json, std::size_t n_ranks);
   void step(bool begins, std::int64_t step);
   void phase_border(bool begins, std::optional<bool> retain);
   void storage_alloc(std::int64_t storage, std::int64_t bytes, BufferRole role,
@@ -196,6 +214,8 @@ class EventLog {
   void node_begin(std::string_view name, std::uint64_t number, bool retain);
   void grad(std::string_view param, Ring value);
   void side_effect(std::string_view name);
+  void collective(std::string_view group, std::string_view name, std::string_view tag,
+                  std::int64_t n);
   void mark(std::string_view name);
   void warning(const Diagnosis& diagnosis, std::string_view message);
   void rng(std::int64_t position);
@@ -224,7 +244,10 @@ class EventLog {
 
   Trace* trace_;
   const Program* program_;
-  std::int64_t seq_ = 0;
+  std::optional<std::uint32_t> rank_;  // none: there is only one
+  RunBook own_book_;                   // of a rank alone
+  RunBook* book_ = &own_book_;
+  Peers* peers_ = nullptr;
   Instant now_;
   Phase phase_ = Phase::setup;
   std::optional<std::int64_t> microbatch_;

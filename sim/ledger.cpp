@@ -25,7 +25,7 @@ std::uint32_t Ledger::allocate(std::int64_t bytes, BufferRole role, std::string_
     rows_[storage] = Row{};
   }
   Row& row = rows_[storage];
-  row.number = next_number_++;
+  row.number = log_->book().storage++;
   row.bytes = bytes;
   row.is_outside = role != BufferRole::none;
   log_->storage_alloc(row.number, bytes, role, maker);

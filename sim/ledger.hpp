@@ -136,7 +136,6 @@ class Ledger {
   EventLog* log_;
   std::vector<Row> rows_;
   std::vector<std::uint32_t> free_rows_;
-  std::int64_t next_number_ = 0;
   BytesByClass live_;
   BytesByClass at_peak_;
   std::array<std::int64_t, owner_class_count> most_{};

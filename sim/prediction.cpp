@@ -50,8 +50,7 @@ Prediction predicted_from(const Trace& recording, Trace& simulated) {
   prediction.unsupported = run.unsupported;
   if (prediction.unsupported) return prediction;
   Simulation simulation;
-  simulation.program = &run.program;
-  simulation.order = &run.order;
+  simulation.ranks = {{&run.program, &run.order}};
   // A reentrant region says so itself: other regions may stand beside it.
   simulation.protocol = prediction.protocol == "torch-reentrant" ? "torch" : prediction.protocol;
   simulation.options.compat = run.has_wrappers ? Compat::public_code : Compat::torch;

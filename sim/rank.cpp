@@ -56,10 +56,12 @@ Rank::Rank(const Program& program, const Protocol& protocol, const RankOptions& 
       units_(protocol.units()),
       options_(options),
       log_(&log),
+      port_(program, log),
       ledger_(log),
-      tape_(*this),
-      next_frame_(first_free_frame(program)),
-      next_excluded_slot_(first_free_slot(program)) {
+      tape_(*this) {
+  RunBook& book = log_->book();
+  book.frame = std::max(book.frame, first_free_frame(program));
+  book.excluded_slot = std::max(book.excluded_slot, first_free_slot(program));
   if (!offload) return;
   offloader_ = std::make_unique<Offloader>(program, *offload, options.links, ledger_, log);
   if (has(RankFault::copies_unordered)) offloader_->drop_waits();
@@ -71,11 +73,6 @@ Rank::~Rank() {
   leaked_graphs_.clear();
   graphs_.clear();
   drop_entries();
-}
-
-std::int64_t Rank::n_replays(std::string_view unit) const {
-  const auto found = replays_.find(unit);
-  return found == replays_.end() ? 0 : found->second;
 }
 
 Ring Rank::element_of(const Tensor& tensor) const {
@@ -97,7 +94,7 @@ std::uint32_t Rank::allocate(BufferId buffer, std::string_view maker) {
 /// without checkpointing finds in forward what every other finds there.
 Ring Rank::content_of_holes(BufferId buffer) {
   const bool is_replay = log_->phase() == Phase::replay;
-  const auto number = n_hole_fills_[{buffer.index(), microbatch_.value_or(-1), is_replay}]++;
+  const auto number = counts_.hole_fills[{buffer.index(), microbatch_.value_or(-1), is_replay}]++;
   const std::uint64_t place = (std::uint64_t{buffer.index()} << 32U) +
                               (static_cast<std::uint64_t>(microbatch_.value_or(-1) + 1) << 1U) +
                               (is_replay ? 1 : 0);
@@ -153,7 +150,7 @@ Tensor Rank::leaf(ValueId value, OwnerClass owner) {
                                                          static_cast<std::uint64_t>(buffer_key))));
     place = leaf_buffers_.emplace(buffer_key, Owned(ledger_, storage, held_as)).first;
   }
-  Tensor tensor{place->second.shared_as(held_as), value, next_tensor_++};
+  Tensor tensor{place->second.shared_as(held_as), value, log_->book().tensor++};
   log_->leaf(shown(tensor));
   log_->set_phase(phase);
   log_->set_graph_task(task);
@@ -229,7 +226,7 @@ std::uint32_t Rank::make_frame(Walk& walk, std::size_t at, const RegionBegin& re
   }
   frames_[index] = std::make_unique<CheckpointFrame>();
   CheckpointFrame& frame = *frames_[index];
-  frame.number = region.frame && !walk.is_replay ? *region.frame : next_frame_++;
+  frame.number = region.frame && !walk.is_replay ? *region.frame : log_->book().frame++;
   frame.forward = walk.forward;
   frame.begin = at;
   frame.early_stop = protocol_->stops_early(

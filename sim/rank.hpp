@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "schedules/offload_policy.hpp"
 #include "schedules/protocol.hpp"
 #include "sim/chooser.hpp"
+#include "sim/collective_port.hpp"
 #include "sim/event_log.hpp"
 #include "sim/frame.hpp"
 #include "sim/gradient.hpp"
@@ -47,6 +47,7 @@ class Rank : private SlotOwner {
        const std::optional<OffloadPolicy>& offload = std::nullopt);
   ~Rank() override;
 
+  CollectivePort& port() { return port_; }
   /// Parameters and other leaves come to be.
   void set_up();
   /// Runs the program's forward number `forward` as that of micro-batch `microbatch`.
@@ -91,12 +92,11 @@ class Rank : private SlotOwner {
   /// How much of the book-keeping is in use.
   RankContents contents() const;
   const Ledger& ledger() const { return ledger_; }
-  std::int64_t hook_calls() const { return hook_calls_; }
+  const RankCounts& counts() const { return counts_; }
   /// What the compute stream spent on waits for copies of offloaded bytes.
   Duration copies_waited() const;
-  /// The most that one replay added to what was alive when it began.
-  std::int64_t replay_peak_bytes() const { return replay_peak_; }
-  std::int64_t n_replays(std::string_view unit) const;
+  /// Likewise, on other ranks in collectives.
+  Duration collectives_waited() const { return port_.waited(); }
 
  private:
   /// One graph task: which nodes run, what reaches them.
@@ -166,6 +166,17 @@ class Rank : private SlotOwner {
                  const Raise* in_unpack);
   Edge edge_to(Walk& walk, ValueId input);
   Ring draw();
+
+  void show_op(const Walk& walk, const OpStatement& op, std::span<const std::int64_t> input_ids,
+               std::span<const Tensor> read, std::span<const Tensor> outputs);
+
+  // rank_collectives.cpp
+  Flow exchange(const OpStatement& op, Exchange what, const Handed& handed,
+                std::vector<Ring>& elements);
+  Flow run_collective(Walk& walk, const OpStatement& op, Tensors& outputs);
+  void note_unwritten(Walk& walk, const OpStatement& op);
+  Flow refuse_unwritten(Walk& walk, const OpStatement& op);
+  Flow run_collective_node(GraphTask& task, std::size_t place);
 
   // rank_selective.cpp
   Flow serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& served);
@@ -360,6 +371,7 @@ class Rank : private SlotOwner {
   const UnitPolicy* units_;
   RankOptions options_;
   EventLog* log_;
+  CollectivePort port_;
   Ledger ledger_;
   Tape tape_;
   std::unique_ptr<Offloader> offloader_;         // none: nothing is offloaded
@@ -377,23 +389,11 @@ class Rank : private SlotOwner {
   bool graph_is_kept_ = true;  // by the graph task that runs; outside one, as if it were
   std::map<std::int64_t, std::set<std::int64_t>> registered_;  // frames, by session
   std::map<std::int64_t, Shape> other_shapes_;  // by tensor: where it is not its value's
-  std::map<std::string, std::int64_t, std::less<>> invocations_;  // by region
-  std::map<std::string, std::int64_t, std::less<>> replays_;      // likewise
-  /// By buffer, micro-batch and whether in a replay: how often its holes have been made.
-  std::map<std::tuple<std::uint32_t, std::int64_t, bool>, std::uint64_t> n_hole_fills_;
-  std::int64_t next_frame_ = 0;
-  std::int64_t next_tensor_ = 0;
-  std::int64_t next_plain_slot_ = 0;
-  std::int64_t next_excluded_slot_ = 0;
-  std::int64_t next_task_ = 0;
-  std::int64_t rng_position_ = 0;
-  std::int64_t hook_calls_ = 0;
-  std::int64_t replay_peak_ = 0;
   // What this phase has added to each leaf, by value, in however many graph tasks.
   std::map<std::uint32_t, Ring> phase_grads_;
   std::vector<Contribution> contributions_;
-  std::map<std::int64_t, std::int64_t> n_raised_;  // by the number of what raises
   std::optional<SimulatedError> error_;
+  RankCounts counts_;
   bool catches_ = false;  // the caller of this phase, what it raises
 };
 

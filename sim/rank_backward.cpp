@@ -19,13 +19,13 @@ std::int64_t bytes_of(const ProgramValue& value) {
   return element_bytes_of(value.layout);
 }
 
+}  // namespace
+
 Duration backward_cost(const OpStatement& op, std::size_t n_gradients) {
   if (!op.gradient_cost) return op.cost;
   return {saturated(static_cast<WideInteger>(op.gradient_cost->ns) *
                     static_cast<WideInteger>(n_gradients))};
 }
-
-}  // namespace
 
 Flow Rank::finish_phase(Flow flow) {
   log_->set_graph_task(std::nullopt);
@@ -44,8 +44,8 @@ Flow Rank::finish_phase(Flow flow) {
 Rank::GraphTask Rank::begin_task(std::optional<std::int64_t> group) {
   GraphTask task;
   task.key = group ? ReplayKey{ReplayKey::Kind::group, *group}
-                   : ReplayKey{ReplayKey::Kind::graph_task, next_task_};
-  log_->set_graph_task(next_task_++);
+                   : ReplayKey{ReplayKey::Kind::graph_task, log_->book().graph_task};
+  log_->set_graph_task(log_->book().graph_task++);
   return task;
 }
 
@@ -189,7 +189,8 @@ Flow Rank::run_node(GraphTask& task, std::size_t place) {
                             name, described(node.site)));
   }
   if (node.is_boundary) return run_boundary_node(task, place);
-  return node.reentrant ? run_reentrant_node(task, place) : run_op_node(task, place);
+  if (node.reentrant) return run_reentrant_node(task, place);
+  return node.op->group ? run_collective_node(task, place) : run_op_node(task, place);
 }
 
 /// What passes a boundary is what came; asking for its save is what drives the replay.
@@ -286,7 +287,7 @@ std::optional<Gradient> Rank::input_gradient(const Node& node,
   const std::string maker = log_->is_on() ? op.name + ".backward" : std::string();
   if (op.kind->makes_view && op.outputs.size() == 1) {
     // The gradient of a view is a view of the gradient.
-    Gradient gradient{only->hold.shared_as(OwnerClass::grad), next_tensor_++, sum};
+    Gradient gradient{only->hold.shared_as(OwnerClass::grad), log_->book().tensor++, sum};
     const std::uint32_t storage = gradient.hold.storage();
     log_->backward_op(maker, span_of(ids), gradient.id, ledger_.number(storage),
                       ledger_.bytes(storage));
@@ -302,7 +303,7 @@ Gradient Rank::shared(const Gradient& gradient) const {
 Gradient Rank::make_gradient(std::string_view maker, std::int64_t bytes, Ring value,
                              std::span<const std::int64_t> inputs) {
   const std::uint32_t storage = ledger_.allocate(bytes, BufferRole::none, maker);
-  Gradient gradient{Owned(ledger_, storage, OwnerClass::grad), next_tensor_++, value};
+  Gradient gradient{Owned(ledger_, storage, OwnerClass::grad), log_->book().tensor++, value};
   log_->backward_op(maker, inputs, gradient.id, ledger_.number(storage), bytes);
   return gradient;
 }

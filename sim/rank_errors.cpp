@@ -41,7 +41,7 @@ Flow Rank::run_raise(Walk& walk, const Raise& raise) {
 
 /// Once more, if it has not raised as often as it is to.
 Flow Rank::raise_as_told(const Raise& raise, const CallSite& site, std::string_view what) {
-  if (raise.times && n_raised_[raise.number]++ >= *raise.times) return Flow::done;
+  if (raise.times && counts_.raised[raise.number]++ >= *raise.times) return Flow::done;
   return raise_error(raise.type, fmt::format("{}: {}", described(site), what));
 }
 

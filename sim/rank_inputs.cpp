@@ -102,8 +102,8 @@ Flow Rank::pack_excluded(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
     from = rederived_from(walk, tensor);
   }
   // A body that runs in a replay saves in slots of its own.
-  slot.number =
-      slot.recorded != nullptr && !walk.is_replay ? slot.recorded->number : next_excluded_slot_++;
+  slot.number = slot.recorded != nullptr && !walk.is_replay ? slot.recorded->number
+                                                            : log_->book().excluded_slot++;
   slot.is_excluded = true;
   const auto mark = planted_.marks.find(tensor.id);
   if (!from && mark != planted_.marks.end() && mark->second.frame_number == frame.number) {

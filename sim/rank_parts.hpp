@@ -3,11 +3,13 @@
 #include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "model/program.hpp"
@@ -35,6 +37,9 @@ std::span<T> span_of(Few<T>& few) {
   return {few.data(), few.size()};
 }
 
+/// What backward spends on an op for so many gradients.
+Duration backward_cost(const OpStatement& op, std::size_t n_gradients);
+
 /// A recompute session in scope.
 struct OpenSession {
   ReplayKey key;
@@ -58,9 +63,19 @@ struct MatchedCalls {
 /// The save units that ask for an op to be kept, by their places.
 using AskingUnits = std::vector<std::size_t>;
 
-/// What has been told and seen of save units.
+/// How often, and how far, a rank has come with what it counts.
+struct RankCounts {
+  std::map<std::string, std::int64_t, std::less<>> invocations;  // by region
+  /// By buffer, micro-batch and whether in a replay: how often its holes have been made.
+  std::map<std::tuple<std::uint32_t, std::int64_t, bool>, std::uint64_t> hole_fills;
+  std::map<std::int64_t, std::int64_t> raised;  // by the number of what raises
+  std::int64_t rng_position = 0;
+  std::int64_t hook_calls = 0;
+  std::int64_t replay_peak = 0;  // the most that one added to what was alive when it began
+};
+
+/// What has been seen of save units.
 struct UnitBook {
-  std::set<Diagnosis> told;
   /// Units that have kept something in a layer of this forward, by owners that ran.
   std::map<std::string, std::set<std::size_t>> kept;
 };

@@ -56,7 +56,7 @@ Flow Rank::bind_arguments(GraphTask& task, Node& node, Walk& walk, std::vector<N
     if (const Flow flow = unpack(node.saves[i], task.key, node.site, tensor); flow != Flow::done)
       return flow;
     Tensor detached{tensor.hold.shared_as(OwnerClass::replay_tmp), region.inputs[i],
-                    next_tensor_++};
+                    log_->book().tensor++};
     log_->hook_detach("get_inputs", tensor.id, shown(detached));
     NodeRef input;
     if (value_of(region.inputs[i]).requires_grad) {
@@ -79,7 +79,7 @@ Flow Rank::run_inner_backward(GraphTask& task, std::size_t place, Walk& walk, Gr
   const ReentrantCall& call = *tape_[task.nodes[place].index()].reentrant;
   const CallSite site = tape_[task.nodes[place].index()].site;
   const RegionBegin& region = region_of(call.forward, call.begin);
-  inner.key = {ReplayKey::Kind::graph_task, next_task_++};
+  inner.key = {ReplayKey::Kind::graph_task, log_->book().graph_task++};
   for (std::uint32_t j = 0; j < region.outputs.size(); ++j) {
     Variable* output = find(walk, region.outputs[j]);
     if (output == nullptr || !output->node) continue;

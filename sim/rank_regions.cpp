@@ -68,7 +68,7 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
   frame.is_compiled = walk.is_compiled;
   frame.offload_group = walk.offload_group;
   if (!walk.is_replay) {
-    frame.invocation = region.invocation ? *region.invocation : invocations_[region.name]++;
+    frame.invocation = region.invocation ? *region.invocation : counts_.invocations[region.name]++;
   }
   log_->push_unit(region.name, frame.invocation);
   log_->unit_begin(frame.number, false, true, false, std::nullopt, region.owner);
@@ -83,7 +83,7 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
     WrapperCall* const wrapper = std::exchange(walk.wrapper, nullptr);
     UnitState units = std::exchange(walk.units, {});
     log_->body_begin(frame.number, walk.is_replay);
-    frame.rng_position = rng_position_;
+    frame.rng_position = counts_.rng_position;
     flow = run(walk, at + 1, region.end);
     if (flow == Flow::done) flow = refuse_unkept_outputs(walk, frame, region);
     if (flow == Flow::done) flow = put_triggers(walk, index, region);
@@ -144,9 +144,9 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
   auto call = std::make_unique<ReentrantCall>();
   call->forward = walk.forward;
   call->begin = at;
-  call->invocation = region.invocation ? *region.invocation : invocations_[region.name]++;
+  call->invocation = region.invocation ? *region.invocation : counts_.invocations[region.name]++;
   const CallSite site{.unit = region.name, .invocation = call->invocation, .wrapper = {}};
-  call->rng_position = rng_position_;
+  call->rng_position = counts_.rng_position;
   call->flipped = walk.flipped;
   call->is_compiled = walk.is_compiled;
   for (const ValueId captured : region.captured) {
@@ -209,7 +209,7 @@ Flow Rank::run_reentrant(Walk& walk, std::size_t at, const RegionBegin& region) 
 }
 
 Flow Rank::pack(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
-  ++hook_calls_;
+  ++counts_.hook_calls;
   if (walk.packs == Packs::excluded) return pack_excluded(walk, tensor, slot);
   if (walk.packs == Packs::refills)
     return refill(walk, tensor.shared_as(OwnerClass::recomputed), slot);
@@ -232,7 +232,7 @@ Flow Rank::pack(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
   slot.kept = tensor.shared_as(has(RankFault::saves_without_owning) ? OwnerClass::nobody : owner);
   slot.version = ledger_.version(slot.kept.hold.storage());
   keep_for_offload(walk, slot.is_region_input ? KeptAs::region_input : KeptAs::saved, tensor);
-  slot.number = next_plain_slot_++;
+  slot.number = log_->book().plain_slot++;
   if (log_->is_on()) {
     log_->pack(slot_name(slot), std::nullopt, std::nullopt,
                slot.is_region_input ? "unit_input" : "plain", false, shown(slot.kept, true));

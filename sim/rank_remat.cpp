@@ -99,7 +99,7 @@ void Rank::keep_record(Walk& walk, const WrapperCall& call) {
   SaveRecord& record = frame.saves.by_name[region.name];
   record.region = &region;
   record.slots = call.slots;
-  record.rng_after = rng_position_;
+  record.rng_after = counts_.rng_position;
   record.outputs.resize(region.outputs.size());
   Few<Tensor> outputs;
   for (std::size_t i = 0; i < region.outputs.size(); ++i) {
@@ -131,7 +131,7 @@ void Rank::persist(CheckpointFrame& frame, const Tensor& tensor) {
     if (output.is_persisted) continue;
     output.is_persisted = true;
     output.tensor = {tensor.hold.shared_as(OwnerClass::persisted),
-                     place.record->region->outputs[place.output], next_tensor_++};
+                     place.record->region->outputs[place.output], log_->book().tensor++};
     output.version = ledger_.version(tensor.hold.storage());
     if (offloader_ != nullptr) offloader_->keep(KeptAs::cached, tensor, frame.offload_group);
     log_->remat_persist(shown_region(frame, *place.record->region),
@@ -159,7 +159,7 @@ Flow Rank::pack_saved(Walk& walk, const Tensor& tensor, SavedSlot& slot) {
     call.slots.push_back(slot.index);
   } else {
     const bool is_numbered = recorded != nullptr && recorded->number >= 0;
-    slot.number = is_numbered ? recorded->number : next_excluded_slot_++;
+    slot.number = is_numbered ? recorded->number : log_->book().excluded_slot++;
     slot.where = SavedSlot::Where::kept;
     slot.kept = tensor.shared_as(OwnerClass::excl_saved);
     keep_for_offload(walk, KeptAs::excluded, tensor);
@@ -264,7 +264,7 @@ Flow Rank::serve_saved(Walk& walk, const WrapperBegin& region, SaveRecord& recor
     }
     log_->remat_serve(shown_region(frame, region), static_cast<std::int64_t>(i), !graph_is_kept_,
                       shown(output.tensor));
-    Tensor served{output.tensor.hold.shared_as(walk.owner), value, next_tensor_++};
+    Tensor served{output.tensor.hold.shared_as(walk.owner), value, log_->book().tensor++};
     log_->hook_detach("remat_serve", output.tensor.id, shown(served));
     walk.variables.set(value, {std::move(served), history_of(walk, value), 0, value});
     if (graph_is_kept_) continue;
@@ -279,7 +279,7 @@ void Rank::put_placeholder(Walk& walk, const WrapperBegin& region, std::size_t o
   CheckpointFrame& frame = *frames_[walk.frame];
   const ValueId value = region.outputs[output];
   const std::uint32_t storage = ledger_.allocate(0, BufferRole::none, "placeholder");
-  Tensor stands_in{Owned(ledger_, storage, walk.owner), value, next_tensor_++};
+  Tensor stands_in{Owned(ledger_, storage, walk.owner), value, log_->book().tensor++};
   frame.placeholders[ledger_.number(storage)] = {&region, 0, output};
   log_->remat_placeholder(shown_region(frame, region), static_cast<std::int64_t>(output),
                           program_->buffers[value_of(value).buffer].bytes, shown(stands_in));
@@ -342,7 +342,7 @@ Flow Rank::put_triggers(Walk& walk, std::uint32_t frame, const RegionBegin& regi
     SavedSlot slot;
     const Flow flow = pack(walk, trigger(), slot);
     NodeRef node = make_boundary_node(walk, output, std::move(slot), site_of(*frames_[frame]));
-    Tensor passed{before.hold.shared_as(walk.owner), output, next_tensor_++};
+    Tensor passed{before.hold.shared_as(walk.owner), output, log_->book().tensor++};
     log_->boundary_view(before.id, shown(passed));
     walk.variables.set(output, {std::move(passed), std::move(node), 0, output});
     frames_[frame]->saves.triggers.push_back(output);

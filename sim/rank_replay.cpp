@@ -19,7 +19,7 @@ Flow Rank::unpack_kept(SavedSlot& slot, const CallSite& saved_by, Tensor& tensor
   const bool is_shown = slot.number >= 0;
   const std::string name = is_shown && log_->is_on() ? slot_name(slot) : std::string();
   if (is_shown) {
-    ++hook_calls_;
+    ++counts_.hook_calls;
     log_->unpack_begin(name, std::nullopt, std::nullopt);
   }
   if (is_offloaded(slot.kept)) {
@@ -50,7 +50,7 @@ Flow Rank::unpack_holder(SavedSlot& slot, const ReplayKey& asked_by, Tensor& ten
   const ReplayKey key = key_for(frame, asked_by);
   const std::string name = log_->is_on() ? slot_name(slot) : std::string();
   log_->unpack_begin(name, frame.number, key);
-  ++hook_calls_;
+  ++counts_.hook_calls;
   const auto refuse = [&](std::string_view code, std::string what) {
     log_->unpack_error(name, frame.number, key, code, checkpoint_error(frame));
     return fail(code, checkpoint_error(frame),
@@ -129,7 +129,7 @@ Flow Rank::fetch_inputs(CheckpointFrame& frame, const ReplayKey& key, std::vecto
     Tensor tensor;
     if (const Flow flow = unpack(slot, key, site_of(frame), tensor); flow != Flow::done)
       return flow;
-    const std::int64_t from = std::exchange(tensor.id, next_tensor_++);
+    const std::int64_t from = std::exchange(tensor.id, log_->book().tensor++);
     keep_shape(region.inputs[inputs.size()], from, tensor);
     log_->hook_detach("get_inputs", from, shown(tensor));
     ids.push_back(tensor.id);
@@ -199,9 +199,8 @@ Flow Rank::run_replay_body(std::uint32_t index, const ReplayKey& key, std::vecto
 Flow Rank::run_bracketed(Walk& walk, const ReplayBracket& bracket) {
   const RegionBegin& region = region_of(bracket.forward, bracket.begin);
   const bool is_reentrant = !bracket.frame;
-  ++replays_[region.name];
   const Phase phase = log_->phase();
-  const std::int64_t rng = rng_position_;
+  const std::int64_t rng = counts_.rng_position;
   const std::int64_t before = ledger_.live().total;
   log_->push_unit(region.name, bracket.invocation);
   log_->set_phase(Phase::replay);
@@ -210,8 +209,8 @@ Flow Rank::run_bracketed(Walk& walk, const ReplayBracket& bracket) {
   const bool restores = region.preserves_rng && options_.preserves_rng &&
                         frame_rules_.sets_generator && !has(RankFault::generator_not_set);
   const auto set_generator = [&](std::int64_t position) {
-    if (!restores || rng_position_ == position) return;
-    rng_position_ = position;
+    if (!restores || counts_.rng_position == position) return;
+    counts_.rng_position = position;
     log_->rng_set(position);
   };
   set_generator(bracket.rng_position);
@@ -230,7 +229,7 @@ Flow Rank::run_bracketed(Walk& walk, const ReplayBracket& bracket) {
   log_->unit_end(bracket.frame, true, true, is_reentrant, ended);
   log_->set_phase(phase);
   log_->pop_unit();
-  replay_peak_ = std::max(replay_peak_, ledger_.recent_peak() - before);
+  counts_.replay_peak = std::max(counts_.replay_peak, ledger_.recent_peak() - before);
   return flow;
 }
 

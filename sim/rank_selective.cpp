@@ -81,10 +81,11 @@ Flow Rank::serve(Walk& walk, const OpStatement& op, Tensors& outputs, bool& serv
   entry->outputs.clear();
   // The code goes on with the tensor that it has, whatever an op that should have written it gave.
   if (op.writes) outputs[0] = tensor_of(walk, *op.writes, walk.owner);
+  note_unwritten(walk, op);
   // The op that was not run would have drawn: later draws are to be forward's.
   if (op.kind->draws && protocol_->restores_generator_after_served()) {
-    rng_position_ = entry->rng_after;
-    log_->rng_set(rng_position_);
+    counts_.rng_position = entry->rng_after;
+    log_->rng_set(counts_.rng_position);
   }
   return Flow::done;
 }
@@ -98,7 +99,7 @@ Flow Rank::remember(Walk& walk, const OpStatement& op, const Tensors& outputs) {
   walk.units.closing.clear();
   CacheEntry& entry = calls.emplace_back();
   entry.kept = kept;
-  entry.rng_after = rng_position_;
+  entry.rng_after = counts_.rng_position;
   Few<std::int64_t> ids;
   for (const Tensor& output : outputs) {
     ids.push_back(output.id);

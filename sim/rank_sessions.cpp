@@ -83,7 +83,7 @@ Flow Rank::prefire(std::int64_t number) {
   if (session_of(**found, key).replayed) return Flow::done;
   // No graph task asks: a frame of another session that has to be read on the way has its own key.
   return replay(static_cast<std::uint32_t>(found - frames_.begin()), key,
-                {ReplayKey::Kind::graph_task, next_task_++});
+                {ReplayKey::Kind::graph_task, log_->book().graph_task++});
 }
 
 /// A region that knows sessions is not entered while one is in scope, in a replay or in forward.

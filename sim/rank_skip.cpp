@@ -85,8 +85,8 @@ Flow Rank::skip_wrapper(Walk& walk, const WrapperBegin& wrapper) {
 
 /// To where the body that was left out would have put it.
 void Rank::restore_generator(std::int64_t position) {
-  if (!exclusion_rules_.restores_generator || rng_position_ == position) return;
-  rng_position_ = position;
+  if (!exclusion_rules_.restores_generator || counts_.rng_position == position) return;
+  counts_.rng_position = position;
   log_->rng_set(position);
 }
 
@@ -139,7 +139,7 @@ Brought Rank::bring(Walk& walk, const WrapperBegin& wrapper, const InputSlot& sl
   Brought brought;
   brought.from = &*found;
   brought.tensor = {from.hold.shared_as(OwnerClass::slot),
-                    same_layout && same_dtype ? slot.value : from.value, next_tensor_++};
+                    same_layout && same_dtype ? slot.value : from.value, log_->book().tensor++};
   brought.tensor.is_astray = has(RankFault::absolute_offsets) && slot.value != packed_from.value &&
                              ledger_.begin(storage) != slot.entered_begin;
   keep_shape(found->value, from.id, brought.tensor);
@@ -207,7 +207,7 @@ Flow Rank::serve_outputs(Walk& walk, const WrapperBegin& wrapper, WrapperEntry& 
   }
   if (!keeps_outputs(wrapper) && !wrapper.outputs.empty()) {
     Tensor stands_in = leaf(*program_->placeholder, OwnerClass::input);
-    stands_in.id = next_tensor_++;  // one storage for all, and an identity for each call
+    stands_in.id = log_->book().tensor++;  // one storage for all, and an identity for each call
     log_->placeholder(shown_call(frame, wrapper, call), std::ssize(wrapper.outputs),
                       shown(stands_in));
     frame.unkept[stands_in.id] = {&wrapper, call, 0};
@@ -333,7 +333,7 @@ Flow Rank::unpack_input(SavedSlot& slot, const ReplayKey& key, Tensor& tensor) {
   CheckpointFrame& frame = *frames_[slot.frame];
   InputSlot& input = frame.input_slots[slot.index];
   const std::string name = log_->is_on() ? slot_name(slot) : std::string();
-  ++hook_calls_;
+  ++counts_.hook_calls;
   const bool is_of_remat = remat_rules_.handles_regions;
   const auto asked = is_of_remat ? std::optional(key_for(frame, key)) : std::nullopt;
   const auto shown_frame = is_of_remat ? std::nullopt : std::optional(frame.number);

@@ -46,8 +46,10 @@ AskingUnits Rank::asking_units(const Walk& walk, const OpStatement& op) const {
 /// The policy's answer for a call, `call` others of it having come before; `asking`: the units that
 /// ask for the op.
 bool Rank::keeps(const OpStatement& op, const AskingUnits& asking, std::size_t call) const {
+  if (op.group && has(RankFault::collectives_kept_by_rank)) return false;
   return protocol_->keeps({.wanted = units_ == nullptr ? op.kept : !asking.empty(),
                            .writes = op.writes.has_value(),
+                           .exchanges = op.group.has_value(),
                            .call = static_cast<std::int64_t>(call)});
 }
 
@@ -60,7 +62,7 @@ Flow Rank::note_asked(const Walk& walk, const OpStatement& op, const AskingUnits
       frame.keeping_units.insert(unit);
       continue;
     }
-    if (!op.writes) continue;
+    if (!op.writes || op.group) continue;
     if (units_->rules().refuses_writes) {
       return fail("E-STRUCTURE", "builtins.RuntimeError",
                   fmt::format("{} in {} writes in place, and unit {} is to keep what it makes: "
@@ -83,7 +85,7 @@ void Rank::pass_marker(Walk& walk, const Mark& mark) {
 void Rank::warn(const Diagnosis& diagnosis, const std::string& message) {
   Diagnosis key = diagnosis;
   if (has(RankFault::diagnostics_told_once)) key.owner.clear();
-  if (!unit_book_.told.insert(key).second) return;
+  if (!log_->book().told.insert(key).second) return;
   log_->warning(diagnosis, message);
 }
 

@@ -92,9 +92,9 @@ void Rank::bind(Walk& walk, ValueId from, ValueId to) {
 }
 
 Ring Rank::draw() {
-  log_->rng(rng_position_);
+  log_->rng(counts_.rng_position);
   return constant_of(
-      random_bits(options_.seed, draw_stream, static_cast<std::uint64_t>(rng_position_++)));
+      random_bits(options_.seed, draw_stream, static_cast<std::uint64_t>(counts_.rng_position++)));
 }
 
 bool Rank::is_defined(Walk& walk, ValueId value) {
@@ -118,6 +118,7 @@ Flow Rank::require_defined(Walk& walk, const std::vector<ValueId>& values) {
 Flow Rank::run_op(Walk& walk, const OpStatement& op) {
   if (const Flow defined = require_defined(walk, op.inputs); defined != Flow::done) return defined;
   if (const Flow flow = refuse_unkept_inputs(walk, op); flow != Flow::done) return flow;
+  if (const Flow flow = refuse_unwritten(walk, op); flow != Flow::done) return flow;
   if (const Flow flow = refuse_served_write(walk, op); flow != Flow::done) return flow;
   const Phase phase = log_->phase();
   if (op.by_caller) log_->set_phase(Phase::setup);
@@ -157,7 +158,7 @@ Flow Rank::run_op(Walk& walk, const OpStatement& op) {
   const bool is_cached = is_policy_asked(walk, op);
   if (flow == Flow::done && is_cached) flow = serve(walk, op, outputs, served);
   if (flow == Flow::done && !served) {
-    flow = run_kernel(walk, op, outputs);
+    flow = op.group ? run_collective(walk, op, outputs) : run_kernel(walk, op, outputs);
     if (flow == Flow::done && is_cached && !walk.serves) flow = remember(walk, op, outputs);
   }
   if (flow == Flow::done) {
@@ -193,7 +194,7 @@ void Rank::copy(Walk& walk, ValueId from, ValueId to) {
   const BufferId buffer = value_of(to).buffer;
   const std::uint32_t storage = allocate(buffer, copy_name);
   ledger_.set_element(storage, element_of(source) * inverse(value_of(to).constant));
-  Tensor made{Owned(ledger_, storage, walk.owner), to, next_tensor_++};
+  Tensor made{Owned(ledger_, storage, walk.owner), to, log_->book().tensor++};
   if (log_->is_on()) log_->op(copy_name, std::array{source.id}, std::array{shown(made)}, {});
   walk.variables.set(to, {std::move(made), {}, 0, to});
 }
@@ -225,16 +226,21 @@ Flow Rank::run_kernel(Walk& walk, const OpStatement& op, Tensors& outputs) {
   }
   log_->spend(op.cost);
   if (has(RankFault::times_from_the_process)) log_->spend(op_number_of_the_process());
-  if (log_->is_on()) {
-    Few<ShownTensor> shown_outputs;
-    for (const Tensor& output : outputs)
-      shown_outputs.push_back(shown(output));
-    log_->op(op.name, span_of(input_ids), span_of(shown_outputs), op.cost, is_hidden(walk));
-    launch(op.name, span_of(read), span_of(outputs));
-    if (op.writes && !outputs.empty())
-      log_->mutate(outputs[0].id, ledger_.number(outputs[0].hold.storage()));
-  }
+  show_op(walk, op, span_of(input_ids), span_of(read), span_of(outputs));
   return Flow::done;
+}
+
+/// An op that has run, in the trace: what it read and made, and what it wrote in place.
+void Rank::show_op(const Walk& walk, const OpStatement& op, std::span<const std::int64_t> input_ids,
+                   std::span<const Tensor> read, std::span<const Tensor> outputs) {
+  if (!log_->is_on()) return;
+  Few<ShownTensor> shown_outputs;
+  for (const Tensor& output : outputs)
+    shown_outputs.push_back(shown(output));
+  log_->op(op.name, input_ids, span_of(shown_outputs), op.cost, is_hidden(walk));
+  launch(op.name, read, outputs);
+  if (op.writes && !outputs.empty())
+    log_->mutate(outputs[0].id, ledger_.number(outputs[0].hold.storage()));
 }
 
 /// The output lies on an input's storage, on that of an output before it, or on a new one.
@@ -245,16 +251,16 @@ Tensor Rank::make_output(Walk& walk, const OpStatement& op, ValueId output, cons
   for (const ValueId input : op.inputs) {
     if (value_of(input).buffer != buffer) continue;
     const Tensor base = tensor_of(walk, input, walk.owner);
-    return {base.hold.shared_as(walk.owner), output, next_tensor_++};
+    return {base.hold.shared_as(walk.owner), output, log_->book().tensor++};
   }
   for (const Tensor& earlier : made) {
     if (value_of(earlier.value).buffer == buffer)
-      return {earlier.hold.shared_as(walk.owner), output, next_tensor_++};
+      return {earlier.hold.shared_as(walk.owner), output, log_->book().tensor++};
   }
   is_new = true;
   const std::uint32_t storage = allocate(buffer, op.name);
   ledger_.set_begin(storage, walk.is_replay ? op.replay_offset : 0);
-  return {Owned(ledger_, storage, walk.owner), output, next_tensor_++};
+  return {Owned(ledger_, storage, walk.owner), output, log_->book().tensor++};
 }
 
 void Rank::write_in_place(const OpStatement& op, const Tensor& target, Ring value) {

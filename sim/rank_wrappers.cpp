@@ -76,7 +76,8 @@ Flow Rank::run_excluded(Walk& walk, std::size_t at, const WrapperBegin& wrapper)
   walk.packs = packs;
   walk.wrapper = outer;
   if (flow == Flow::done) return leave_excluded(walk, call);
-  if (error_) frame.wrappers[wrapper.name].raised[call.number] = {error_->type, rng_position_};
+  if (error_)
+    frame.wrappers[wrapper.name].raised[call.number] = {error_->type, counts_.rng_position};
   if (has(RankFault::marks_not_rolled_back)) keep_marks(call);
   log_->wrapper_exit(shown_call(frame, wrapper, call.number), false,
                      error_ ? std::string_view(error_->type) : "", 0, {});
@@ -163,7 +164,7 @@ Flow Rank::leave_excluded(Walk& walk, WrapperCall& call) {
     std::stable_sort(entry.slots.begin(), entry.slots.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return input_of(a) < input_of(b); });
   }
-  entry.rng_after = rng_position_;
+  entry.rng_after = counts_.rng_position;
   Few<ShownTensor> kept;
   for (const ValueId output : wrapper.outputs) {
     if (!keeps_outputs(wrapper)) break;
@@ -231,7 +232,7 @@ Flow Rank::put_boundaries(Walk& walk, WrapperCall& call, WrapperEntry& entry) {
     NodeRef ref = make_boundary_node(walk, output, std::move(slot),
                                      site_of(frame).within(wrapper.name, call.number));
     const ValueId shown_as = recorded != nullptr ? after : before.value;
-    Tensor passed{before.hold.shared_as(walk.owner), shown_as, next_tensor_++};
+    Tensor passed{before.hold.shared_as(walk.owner), shown_as, log_->book().tensor++};
     log_->boundary_view(before.id, shown(passed));
     walk.variables.set(after, {std::move(passed), std::move(ref), 0, after});
     if (!wrapper.is_recorded) set_requires_grad(walk, after, true);

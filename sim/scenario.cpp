@@ -13,6 +13,7 @@
 #include "model/program_json.hpp"
 #include "schedules/action_list.hpp"
 #include "sim/scenario_offload.hpp"
+#include "sim/scenario_ranks.hpp"
 #include "sim/scenario_units.hpp"
 #include "sim/scenario_writer.hpp"
 #include "traces/byte_source.hpp"
@@ -35,8 +36,8 @@ BoundaryPasses boundaries_of(const JsonPlace& place) {
 void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& reading) {
   place.allow_only({"name", "early_stop", "compat", "determinism_check", "preserve_rng",
                     "allow_cache_entry_mutation", "ambient_hooks", "boundaries", "state_hooks",
-                    "dw_tasks", "keep", "keep_every", "units", "select", "sub_models", "keeps_any",
-                    "mode", "offload"});
+                    "dw_tasks", "keep", "keep_collectives", "keep_every", "units", "select",
+                    "sub_models", "keeps_any", "mode", "offload"});
   scenario.protocol = place.at("name").text();
   if (make_protocol(scenario.protocol, {}) == nullptr) {
     place.at("name").fail("unknown protocol '" + scenario.protocol + "'; expected one of " +
@@ -51,6 +52,12 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
   if (const auto flag = place.find("ambient_hooks")) options.ambient_hooks = flag->boolean();
   if (const auto flag = place.find("state_hooks")) options.state_hooks = flag->boolean();
   if (const auto every = place.find("keep_every")) options.keep_every = every->integer(0);
+  if (const auto flag = place.find("keep_collectives")) {
+    options.keep_collectives = flag->boolean();
+    if (!make_protocol(scenario.protocol, {})->serves_kept_ops()) {
+      flag->fail("'" + scenario.protocol + "' keeps no ops; expected no such option");
+    }
+  }
   if (const auto flag = place.find("preserve_rng")) scenario.rank.preserves_rng = flag->boolean();
   if (const auto compat = place.find("compat")) {
     const std::string name = compat->text();
@@ -277,7 +284,7 @@ Scenario parse_scenario(const std::string& file, const std::string& text) {
   const JsonDocument document(file, text);
   const JsonPlace root(document);
   root.allow_only({"format", "version", "name", "about", "case", "program", "protocol", "schedule",
-                   "machine", "steps", "seed"});
+                   "machine", "ranks", "groups", "steps", "seed"});
   for (const char* key : {"name", "about", "case"})
     if (const auto words = root.find(key)) words->text();
   if (root.at("format").text() != "rematsim-scenario")
@@ -291,7 +298,8 @@ Scenario parse_scenario(const std::string& file, const std::string& text) {
   ProgramReading reading;
   if (const auto protocol = root.find("protocol")) read_protocol(*protocol, scenario, reading);
   if (const auto machine = root.find("machine")) read_machine(*machine, scenario, reading);
-  scenario.program = read_program(root.at("program"), reading);
+  read_ranks(root, scenario, reading);
+  read_programs(root.at("program"), scenario, reading);
   const auto steps = root.find("steps");
   const std::int64_t n_steps = steps ? steps->integer(1) : 1;
   if (n_steps > steps_max)

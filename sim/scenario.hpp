@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "model/phase_order.hpp"
 #include "model/program.hpp"
@@ -12,7 +13,9 @@ namespace remat {
 
 /// Everything that one simulation depends on: program, protocol, schedule, machine, steps, seed.
 struct Scenario {
-  Program program;
+  std::uint32_t n_ranks = 1;
+  Program program;                      // of every rank …
+  std::vector<Program> other_programs;  // … but those behind the first, where they have their own
   PhaseOrder order;
   std::string protocol = "none";
   ProtocolOptions options;
@@ -20,6 +23,10 @@ struct Scenario {
   /// Bytes of the device; none: not bounded.
   std::int64_t memory_bytes = 0;
   std::string config_json = "{}";  // what the trace's header says of it
+
+  const Program& program_of(std::uint32_t number) const {
+    return number == 0 || other_programs.empty() ? program : other_programs[number - 1];
+  }
 };
 
 /// Reads a `rematsim-scenario` (docs/cli.md). `file` is what messages call it. Throws InputError

@@ -41,10 +41,11 @@ Json map_of(const Json& values) {
   return {{"type", "object"}, {"additionalProperties", values}};
 }
 
-std::vector<std::string> kind_names() {
+std::vector<std::string> kind_names(bool of_collectives) {
   std::vector<std::string> names;
-  for (const OpKind& kind : op_kinds())
-    names.emplace_back(kind.name);
+  for (const OpKind& kind : op_kinds()) {
+    if ((kind.exchange != Exchange::none) == of_collectives) names.emplace_back(kind.name);
+  }
   return names;
 }
 
@@ -110,6 +111,17 @@ Json statement_schemas() {
                {"stride", shape},
                {"offset", integer(0)}},
               {"view", "in", "out"}),
+       object({{"collective", one_of(kind_names(true))},
+               {"group", text()},
+               {"in", list_of(text())},
+               {"out", names},
+               {"into", text()},
+               {"attrs", {{"type", "object"}}},
+               {"keep", flag()},
+               {"cost_ns", integer(0)},
+               {"gradient_cost_ns", integer(0)}},
+              {"collective", "in"}),
+       object({{"on_ranks", list_of(integer(0))}, {"body", body}}, {"on_ranks", "body"}),
        object({{"container", text()}, {"in", names}}, {"container", "in"}),
        region_schema("checkpoint"),
        region_schema("unit"),
@@ -249,6 +261,7 @@ std::string scenario_schema() {
                                 {"state_hooks", flag()},
                                 {"dw_tasks", one_of({"one", "per_group"})},
                                 {"keep", list_of(text())},
+                                {"keep_collectives", flag()},
                                 {"keep_every", integer(0)},
                                 {"units", units},
                                 {"select", selection},
@@ -271,13 +284,15 @@ std::string scenario_schema() {
                         {"protocol", protocol},
                         {"schedule", schedule_schema()},
                         {"machine", machine},
+                        {"ranks", {{"type", "integer"}, {"minimum", 1}, {"maximum", 256}}},
+                        {"groups", map_of(list_of(integer(0)))},
                         {"steps", {{"type", "integer"}, {"minimum", 1}, {"maximum", 1000000}}},
                         {"seed", integer(0)}},
                        {"format", "version", "program"});
   Json all = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
               {"title", "rematsim scenario"},
               {"$defs",
-               {{"kind", one_of(kind_names())},
+               {{"kind", one_of(kind_names(false))},
                 {"dtype", one_of(known_dtypes())},
                 {"argument",
                  {{"anyOf", Json::array({text(), list_of(reference("argument")),

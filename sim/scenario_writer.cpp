@@ -89,12 +89,19 @@ nlohmann::json protocol_object(const Scenario& scenario) {
   write_flag(json, "determinism_check", options.determinism_check, true);
   if (!scenario.rank.dw_task_per_group) json["dw_tasks"] = "one";
   write_flag(json, "early_stop", options.early_stop, true);
+  if (options.keep_collectives) json["keep_collectives"] = *options.keep_collectives;
   if (options.keep_every != 0) json["keep_every"] = options.keep_every;
   if (options.offload) json["offload"] = written_offload(*options.offload);
   write_flag(json, "preserve_rng", scenario.rank.preserves_rng, true);
   if (options.state_hooks) json["state_hooks"] = *options.state_hooks;
   write_units(scenario, json);
   return json;
+}
+
+/// Groups beside that of all ranks, which is the first.
+void write_groups(const Program& program, Json& json) {
+  for (std::size_t i = 1; i < program.groups.size(); ++i)
+    json["groups"][program.groups[i].name] = program.groups[i].ranks;
 }
 
 }  // namespace
@@ -117,6 +124,9 @@ std::string scenario_json(const Scenario& scenario, const ScenarioRemarks& remar
   Json json = {{"format", "rematsim-scenario"}, {"version", 1}};
   if (!remarks.about.empty()) json["about"] = remarks.about;
   if (!remarks.fuzz_case.empty()) json["case"] = remarks.fuzz_case;
+  REMAT_INVARIANT(scenario.other_programs.empty());  // what is written is every rank's
+  if (scenario.n_ranks > 1) json["ranks"] = scenario.n_ranks;
+  write_groups(scenario.program, json);
   json["program"] = program_json(scenario.program);
   json["protocol"] = protocol_object(scenario);
   std::int64_t n_steps = 0;

@@ -6,173 +6,91 @@
 #include <utility>
 
 #include "model/errors.hpp"
-#include "sim/engine.hpp"
+#include "sim/world.hpp"
 
 namespace remat {
 namespace {
 
-/// For each step, whether it is the last that needs its micro-batch's graph.
-std::vector<bool> last_uses(const PhaseOrder& order) {
-  std::vector<bool> last(order.size(), false);
-  std::map<std::int64_t, bool> needed_later;
-  for (std::size_t at = order.size(); at-- > 0;) {
-    bool& needed = needed_later[order[at].microbatch.value_or(-1)];
-    switch (order[at].kind) {
-      case PhaseStep::Kind::backward:
-      case PhaseStep::Kind::dx:
-      case PhaseStep::Kind::dw:
-        last[at] = !needed;
-        needed = true;
-        break;
-      case PhaseStep::Kind::forward:
-        needed = false;
-        break;
-      default:
-        break;
-    }
-  }
-  return last;
+WorldOptions world_of(const Simulation& simulation) {
+  return {.rank = simulation.rank,
+          .offload = offload_policy(simulation.protocol, simulation.options),
+          .groups = simulation.groups,
+          .phases_max = simulation.events_max};
 }
 
-/// The training loop of one rank as events of the engine: each phase of the order is one, and the
-/// next begins when it is over.
-class Loop : private EventHandler {
- public:
-  Loop(const Simulation& simulation, const Protocol& protocol, Trace* trace)
-      : simulation_(&simulation),
-        is_last_use_(last_uses(*simulation.order)),
-        log_(trace, *simulation.program),
-        rank_(*simulation.program, protocol, simulation.rank, log_,
-              offload_policy(simulation.protocol, simulation.options)) {}
-
-  void begin(const std::string& expect_json) { log_.header(simulation_->config_json, expect_json); }
-
-  SimulationResult run() {
-    rank_.set_up();
-    const RunOutcome outcome = run_order();
-    SimulationResult& result = result_;
-    result.was_cut_short = outcome == RunOutcome::events_max_reached;
-    result.error = rank_.error();
-    result.caught = std::move(caught_);
-    if (result.error) result.error_seq = result.error->seq;
-    result.end = log_.now();
-    result.at_peak = rank_.ledger().at_peak();
-    result.replay_peak_bytes = rank_.replay_peak_bytes();
-    result.rederived_bytes = rank_.ledger().most_of(OwnerClass::slot);
-    result.hook_calls = rank_.hook_calls();
-    result.offloaded = rank_.ledger().levels();
-    result.copies_waited = rank_.copies_waited();
-    result.contributions = rank_.contributions();
-    return std::move(result_);
+/// Adds what another rank took: of bytes the most of any, of work the sum.
+void add_use(const RankUse& other, RankUse& all) {
+  all.end = std::max(all.end, other.end);
+  if (other.at_peak.total > all.at_peak.total) all.at_peak = other.at_peak;
+  if (other.resident_bytes > all.resident_bytes) {
+    all.resident_bytes = other.resident_bytes;
+    all.resident = other.resident;
+    all.resident_by_forward = other.resident_by_forward;
   }
+  all.replay_peak_bytes = std::max(all.replay_peak_bytes, other.replay_peak_bytes);
+  all.rederived_bytes = std::max(all.rederived_bytes, other.rederived_bytes);
+  all.hook_calls += other.hook_calls;
+  for (std::size_t level = 0; level < memory_level_count; ++level) {
+    LevelBytes& bytes = all.offloaded[level];
+    bytes.live = saturated_sum(bytes.live, other.offloaded[level].live);
+    bytes.peak = saturated_sum(bytes.peak, other.offloaded[level].peak);
+    bytes.sent = saturated_sum(bytes.sent, other.offloaded[level].sent);
+    bytes.returned = saturated_sum(bytes.returned, other.offloaded[level].returned);
+  }
+  all.copies_waited.ns = saturated_sum(all.copies_waited.ns, other.copies_waited.ns);
+  all.ranks_waited.ns = saturated_sum(all.ranks_waited.ns, other.ranks_waited.ns);
+}
 
-  std::optional<SimulatedError> repeat(std::int64_t times, const AfterPhase& after_phase) {
-    after_phase_ = &after_phase;
-    rank_.set_up();
-    for (std::int64_t n = 0; n < times; ++n) {
-      if (run_order() == RunOutcome::events_max_reached || rank_.error()) break;
-      rank_.forget_contributions(0);
-      caught_.clear();
-      result_ = {};
+/// What reached the leaves, step by step; what came behind the last whole step at the end.
+void gather_contributions(World& world, SimulationResult& result) {
+  std::size_t n_steps = SIZE_MAX;
+  for (std::size_t rank = 0; rank < world.n_ranks(); ++rank)
+    n_steps = std::min(n_steps, world.loop(rank).contributions_by_step().size());
+  for (std::size_t step = 0; step <= n_steps; ++step) {
+    for (std::size_t rank = 0; rank < world.n_ranks(); ++rank) {
+      const std::vector<Contribution>& all = world.loop(rank).rank().contributions();
+      const std::vector<std::size_t>& by_step = world.loop(rank).contributions_by_step();
+      const std::size_t begin = step == 0 ? 0 : by_step[step - 1];
+      const std::size_t end = step == n_steps ? all.size() : by_step[step];
+      result.contributions.insert(result.contributions.end(),
+                                  all.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  all.begin() + static_cast<std::ptrdiff_t>(end));
     }
-    return rank_.error();
+    if (step < n_steps) result.contributions_by_step.push_back(result.contributions.size());
   }
+}
 
- private:
-  static constexpr std::uint32_t rank_number = 0;
-  static constexpr std::uint32_t main_stream = 0;
+RankUse use_of(World& world, std::size_t rank) {
+  RankUse use = world.loop(rank).use();
+  use.ranks_waited = world.waited(rank);
+  return use;
+}
 
-  RunOutcome run_order() {
-    ByOrder chooser;
-    Engine engine(*this, chooser);
-    if (!simulation_->order->empty()) engine.schedule(log_.now(), rank_number, main_stream, 0);
-    return engine.run(simulation_->events_max - n_phases_);
+SimulationResult result_of(World& world) {
+  SimulationResult result;
+  result.was_cut_short = world.was_cut_short();
+  result.error = world.error();
+  if (result.error) result.error_seq = result.error->seq;
+  static_cast<RankUse&>(result) = use_of(world, 0);
+  for (std::size_t rank = 0; rank < world.n_ranks(); ++rank) {
+    if (world.n_ranks() > 1) result.ranks.push_back(use_of(world, rank));
+    if (rank > 0) add_use(result.ranks[rank], result);
+    for (CaughtError& caught : world.loop(rank).caught())
+      result.caught.push_back(std::move(caught));
   }
+  gather_contributions(world, result);
+  return result;
+}
 
-  void handle(Engine& engine, const Event& event) override {
-    const PhaseOrder& order = *simulation_->order;
-    const auto at = static_cast<std::size_t>(event.payload);
-    ++n_phases_;
-    rank_.set_catches(order[at].catches);
-    const Flow flow = run(order[at], result_);
-    REMAT_INVARIANT(flow != Flow::stopped);
-    if (flow != Flow::done && !order[at].catches) return;  // an error: nothing comes after it
-    if (flow != Flow::done) catch_error(at);
-    if (is_last_use_[at]) rank_.drop_graph(order[at].microbatch);
-    if (after_phase_ != nullptr) (*after_phase_)(rank_, order[at]);
-    if (at + 1 < order.size()) engine.schedule(log_.now(), rank_number, main_stream, at + 1);
-  }
-
-  /// The loop takes note of the error and goes on. What a forward had made is nobody's then: its
-  /// caller has no loss to hold on to.
-  void catch_error(std::size_t at) {
-    const PhaseStep& step = (*simulation_->order)[at];
-    caught_.push_back({at, *rank_.error()});
-    rank_.forget_error();
-    if (step.kind == PhaseStep::Kind::forward) rank_.drop_graph(step.microbatch);
-  }
-
-  void footprint(const Event& event, Footprint& footprint) const override {
-    rank_.footprint((*simulation_->order)[static_cast<std::size_t>(event.payload)], footprint);
-  }
-
-  Flow run(const PhaseStep& step, SimulationResult& result) {
-    switch (step.kind) {
-      case PhaseStep::Kind::step_begin:
-        log_.step(true, step_);
-        return Flow::done;
-      case PhaseStep::Kind::step_end:
-        rank_.end_step();
-        log_.step(false, step_++);
-        result.contributions_by_step.push_back(rank_.contributions().size());
-        return Flow::done;
-      case PhaseStep::Kind::forward: {
-        const Flow flow = rank_.run_forward(step.forward, step.microbatch);
-        if (flow != Flow::done && step.catches) return flow;  // nothing of it will stay
-        result.resident = rank_.ledger().live();
-        result.resident_bytes = result.resident.total;
-        result.resident_by_forward.push_back(result.resident_bytes);
-        return flow;
-      }
-      case PhaseStep::Kind::backward:
-        return rank_.run_backward(step.microbatch, step.retain, step.group, step.wrt, step.root);
-      case PhaseStep::Kind::dx:
-        return rank_.run_dx(step.microbatch, step.group);
-      case PhaseStep::Kind::dw:
-        return rank_.run_dw(step.microbatch, step.group);
-      case PhaseStep::Kind::update:
-        rank_.run_update(step.writes);
-        return Flow::done;
-      case PhaseStep::Kind::zero_grad:
-        rank_.zero_gradients();
-        rank_.forget_contributions(
-            result.contributions_by_step.empty() ? 0 : result.contributions_by_step.back());
-        return Flow::done;
-      case PhaseStep::Kind::session_open:
-        rank_.open_session(step.session, step.retain);
-        return Flow::done;
-      case PhaseStep::Kind::session_close:
-        rank_.close_session(step.session);
-        return Flow::done;
-      case PhaseStep::Kind::session_clear:
-        rank_.clear_session(step.session);
-        return Flow::done;
-      case PhaseStep::Kind::prefire:
-        return rank_.run_prefire(step.microbatch, step.frames);
-    }
-    return Flow::done;
-  }
-
-  const Simulation* simulation_;
-  std::vector<bool> is_last_use_;
-  EventLog log_;
-  Rank rank_;
-  SimulationResult result_;
-  std::vector<CaughtError> caught_;
-  std::uint64_t n_phases_ = 0;
-  std::int64_t step_ = 0;
-  const AfterPhase* after_phase_ = nullptr;
-};
+/// Runs the simulation's order; a header of the trace has `expect_json`.
+SimulationResult run(const Simulation& simulation, const Protocol& protocol, Trace* trace,
+                     const std::string& expect_json = {}) {
+  World world(simulation.ranks, protocol, world_of(simulation), trace);
+  world.log(0).header(simulation.config_json, expect_json, simulation.ranks.size());
+  world.set_up();
+  world.run();
+  return result_of(world);
+}
 
 using GradientsByLeaf = std::map<std::string, std::vector<std::uint64_t>>;
 
@@ -240,10 +158,11 @@ bool is_of_sessions(PhaseStep::Kind kind) {
 /// What the run that checkpoints nothing does of the order: whole backwards, whose gradients are to
 /// be those of two halves; and none that the loop caught an error of. A forward that it caught one
 /// of raises here too, and draws its random numbers before it does; no other does.
-PhaseOrder plain_order(const PhaseOrder& order, const std::vector<CaughtError>& caught) {
+PhaseOrder plain_order(std::size_t rank, const PhaseOrder& order,
+                       const std::vector<CaughtError>& caught) {
   std::vector<bool> failed(order.size(), false);
   for (const CaughtError& error : caught)
-    failed[error.phase] = true;
+    if (error.rank == rank) failed[error.phase] = true;
   PhaseOrder plain;
   for (std::size_t at = 0; at < order.size(); ++at) {
     PhaseStep step = order[at];
@@ -259,10 +178,12 @@ PhaseOrder plain_order(const PhaseOrder& order, const std::vector<CaughtError>& 
 
 /// What the loop will catch: told by a run without a trace, where it catches anything.
 std::vector<CaughtError> caught_by(const Simulation& simulation, const Protocol& protocol) {
-  const PhaseOrder& order = *simulation.order;
-  const auto catches = [](const PhaseStep& step) { return step.catches; };
-  if (std::none_of(order.begin(), order.end(), catches)) return {};
-  return Loop(simulation, protocol, nullptr).run().caught;
+  const auto catches = [](const RankPlan& plan) {
+    return std::any_of(plan.order->begin(), plan.order->end(),
+                       [](const PhaseStep& step) { return step.catches; });
+  };
+  if (std::none_of(simulation.ranks.begin(), simulation.ranks.end(), catches)) return {};
+  return run(simulation, protocol, nullptr).caught;
 }
 
 /// The run that checkpoints nothing, of what the loop got done.
@@ -272,14 +193,17 @@ SimulationResult reference_of(const Simulation& simulation,
   ProtocolOptions sound = simulation.options;
   sound.fault = ProtocolFault::none;
   const auto plain = make_protocol("none", sound);
-  const PhaseOrder order = plain_order(*simulation.order, caught);
   Simulation plain_run = simulation;
-  plain_run.order = &order;
+  std::vector<PhaseOrder> orders;
+  for (std::size_t rank = 0; rank < simulation.ranks.size(); ++rank)
+    orders.push_back(plain_order(rank, *simulation.ranks[rank].order, caught));
+  for (std::size_t rank = 0; rank < orders.size(); ++rank)
+    plain_run.ranks[rank].order = &orders[rank];
   plain_run.protocol = "none";
   plain_run.options.offload.reset();
   plain_run.rank.fault = RankFault::none;
   plain_run.rank.raises_in_hooks = false;
-  return Loop(plain_run, *plain, nullptr).run();
+  return run(plain_run, *plain, nullptr);
 }
 
 }  // namespace
@@ -292,14 +216,14 @@ SimulationResult simulate(const Simulation& simulation, Trace& trace) {
 
 SimulationResult simulate(const Simulation& simulation, const Protocol& protocol, Trace& trace) {
   const SimulationResult reference = reference_of(simulation, caught_by(simulation, protocol));
+  const Program& program = *simulation.ranks.front().program;
   std::optional<GradientsByLeaf> gradients;
-  if (!reference.error) gradients = of_every_step(*simulation.program, reference);
-  Loop loop(simulation, protocol, &trace);
-  loop.begin(expect_json(simulation.expectation, gradients));
-  SimulationResult result = loop.run();
+  if (!reference.error) gradients = of_every_step(program, reference);
+  SimulationResult result =
+      run(simulation, protocol, &trace, expect_json(simulation.expectation, gradients));
   if (!reference.error && !result.error) {
-    result.gradients_match = by_leaf(*simulation.program, result.contributions) ==
-                             by_leaf(*simulation.program, reference.contributions);
+    result.gradients_match =
+        by_leaf(program, result.contributions) == by_leaf(program, reference.contributions);
   }
   return result;
 }
@@ -307,18 +231,27 @@ SimulationResult simulate(const Simulation& simulation, const Protocol& protocol
 std::optional<SimulatedError> run_over_and_over(const Simulation& simulation, std::int64_t times,
                                                 const AfterPhase& after_phase) {
   const auto protocol = make_protocol(simulation.protocol, simulation.options);
-  REMAT_INVARIANT(protocol != nullptr);
-  return Loop(simulation, *protocol, nullptr).repeat(times, after_phase);
+  REMAT_INVARIANT(protocol != nullptr && simulation.ranks.size() == 1);
+  World world(simulation.ranks, *protocol, world_of(simulation), nullptr);
+  world.loop(0).watch(after_phase);
+  world.set_up();
+  for (std::int64_t n = 0; n < times && !world.error() && !world.was_cut_short(); ++n) {
+    world.run();
+    world.loop(0).start_again();
+  }
+  return world.error();
 }
 
 Simulation simulation_of(const Scenario& scenario) {
-  return {.program = &scenario.program,
-          .order = &scenario.order,
-          .protocol = scenario.protocol,
-          .options = scenario.options,
-          .rank = scenario.rank,
-          .config_json = scenario.config_json,
-          .expectation = {}};
+  Simulation simulation;
+  for (std::uint32_t rank = 0; rank < scenario.n_ranks; ++rank)
+    simulation.ranks.push_back({&scenario.program_of(rank), &scenario.order});
+  simulation.groups = scenario.program.groups;
+  simulation.protocol = scenario.protocol;
+  simulation.options = scenario.options;
+  simulation.rank = scenario.rank;
+  simulation.config_json = scenario.config_json;
+  return simulation;
 }
 
 bool fits_memory(const Scenario& scenario, const SimulationResult& result) {

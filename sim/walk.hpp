@@ -47,6 +47,8 @@ struct Walk {
   const Raise* in_pack = nullptr;
   const Raise* in_unpack = nullptr;
   std::optional<std::size_t> offload_group;  // that runs
+  // Storages that a served collective should have written, by their numbers, and which.
+  std::map<std::int64_t, const OpStatement*> unwritten;
   std::set<std::uint32_t> flipped;  // values that require grad where the program says no, or not
 };
 

@@ -32,7 +32,8 @@ constexpr FieldRow header_fields[] = {{F::format, T::name},
                                       {F::producer, T::name},
                                       {F::framework, T::text},
                                       {F::torch, T::text},
-                                      {F::python, T::text}};
+                                      {F::python, T::text},
+                                      {F::ranks, T::count}};
 constexpr FieldRow step_fields[] = {{F::step, T::count}, {F::cause, T::name}};
 constexpr FieldRow phase_fields[] = {{F::retain, T::boolean},
                                      {F::captures, T::json},

@@ -250,9 +250,10 @@ enum class Field : std::uint8_t {
   frames,
   owners,
   diagnosis,
-  caught
+  caught,
+  ranks  // of the header: how many take part
 };
-inline constexpr std::size_t field_count = static_cast<std::size_t>(Field::caught) + 1;
+inline constexpr std::size_t field_count = static_cast<std::size_t>(Field::ranks) + 1;
 
 enum class Phase : std::uint8_t {
   none,  // not recorded

@@ -167,7 +167,8 @@ constexpr std::array<std::string_view, field_count> field_names = {"seq",
                                                                    "frames",
                                                                    "owners",
                                                                    "diagnosis",
-                                                                   "caught"};
+                                                                   "caught",
+                                                                   "ranks"};
 static_assert(!field_names.back().empty(), "one name a field");
 
 constexpr std::array<std::string_view, phase_count> phase_names = {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/op_kinds.hpp"
 #include "properties/invariants/configured_units.hpp"
 #include "properties/invariants/wording.hpp"
 
@@ -49,6 +50,7 @@ std::string op_of(std::string_view name) {
 class DiagnosticsSound : public Invariant {
  public:
   void observe(const EventView& event, const Facts& facts, Report& report) override {
+    rank_ = &ranks_[event.integer(Field::rank).value_or(-1)];
     switch (event.kind()) {
       case Kind::header:
         units_ = configured_units(event.text(Field::config));
@@ -61,25 +63,25 @@ class DiagnosticsSound : public Invariant {
         end(event, facts);
         break;
       case Kind::mark:
-        if (!passes_.empty()) pass(event.text(Field::name));
+        if (!rank_->passes.empty()) pass(event.text(Field::name));
         break;
       case Kind::mutate:
-        last_write_ = event.seq();
+        rank_->last_write = event.seq();
         break;
       case Kind::op:
-        last_op_ = event.seq();
+        rank_->last_op = event.seq();
         break;
       case Kind::sac_decide:
-        if (!passes_.empty()) decide(event);
+        if (!rank_->passes.empty()) decide(event);
         break;
       case Kind::warning:
         tell(event, report);
         break;
       case Kind::error:
-        was_cut_short_ = true;
+        rank_->was_cut_short = true;
         break;
       case Kind::phase_begin:
-        was_cut_short_ = false;
+        rank_->was_cut_short = false;
         break;
       case Kind::phase_end:
         if (event.phase() == Phase::forward) end_layers(event.seq());
@@ -109,6 +111,15 @@ class DiagnosticsSound : public Invariant {
     std::map<Topic, std::int64_t> unkept = {};  // writes in place that were asked for
   };
 
+  /// What a rank is at.
+  struct RankState {
+    std::vector<Pass> passes;
+    std::map<std::string, std::set<std::size_t>> kept;  // by owners that ran in this forward
+    bool was_cut_short = false;                         // the phase, by an error
+    std::int64_t last_op = -1;
+    std::int64_t last_write = -1;
+  };
+
   bool is_selected(std::size_t unit, const std::string& owner) const {
     return contains(units_[unit].owners, owner) && !units_[unit].is_ignored;
   }
@@ -131,24 +142,25 @@ class DiagnosticsSound : public Invariant {
     if (event.text(Field::exec) != "forward") return;
     const bool is_region = event.boolean(Field::checkpointed) != false;
     if (!is_region) {
-      if (!passes_.empty()) passes_.back().callables.emplace_back(event.text(Field::unit));
+      if (!rank_->passes.empty())
+        rank_->passes.back().callables.emplace_back(event.text(Field::unit));
     } else if (!facts.in_replay() && event.has(Field::frame)) {
-      passes_.push_back({std::string(event.text(Field::owner)), {}, {}, {}, {}});
+      rank_->passes.push_back({std::string(event.text(Field::owner)), {}, {}, {}, {}});
     }
   }
 
   void end(const EventView& event, const Facts& facts) {
-    if (passes_.empty() || event.text(Field::exec) != "forward") return;
+    if (rank_->passes.empty() || event.text(Field::exec) != "forward") return;
     if (event.boolean(Field::checkpointed) == false) {
-      if (!passes_.back().callables.empty()) passes_.back().callables.pop_back();
+      if (!rank_->passes.back().callables.empty()) rank_->passes.back().callables.pop_back();
       return;
     }
     if (facts.in_replay() || !event.has(Field::frame)) return;
-    const Pass pass = std::move(passes_.back());
-    passes_.pop_back();
+    const Pass pass = std::move(rank_->passes.back());
+    rank_->passes.pop_back();
     const std::string_view ended_by = event.text(Field::ended_by);
     if (ended_by != "return" && ended_by != "end") return;  // I-40
-    kept_[pass.owner].insert(pass.kept.begin(), pass.kept.end());
+    rank_->kept[pass.owner].insert(pass.kept.begin(), pass.kept.end());
     for (const auto& [topic, seq] : pass.unkept)
       expect(topic, seq);
     for (const auto& [unit, interval] : pass.open) {
@@ -158,7 +170,7 @@ class DiagnosticsSound : public Invariant {
   }
 
   void pass(std::string_view marker) {
-    std::set<Interval>& open = passes_.back().open;
+    std::set<Interval>& open = rank_->passes.back().open;
     for (std::size_t unit = 0; unit < units_.size(); ++unit) {
       for (std::size_t i = 0; i < units_[unit].intervals.size(); ++i) {
         const auto& [first, last] = units_[unit].intervals[i];
@@ -172,7 +184,7 @@ class DiagnosticsSound : public Invariant {
   }
 
   bool asks(std::size_t unit, const std::string& op) const {
-    const Pass& pass = passes_.back();
+    const Pass& pass = rank_->passes.back();
     const ConfiguredUnit& asked = units_[unit];
     return contains(asked.ops, op) ||
            std::any_of(pass.callables.begin(), pass.callables.end(),
@@ -185,28 +197,29 @@ class DiagnosticsSound : public Invariant {
   void decide(const EventView& event) {
     const std::string name(event.text(Field::op));
     const std::string op = op_of(name);
-    const std::string& owner = passes_.back().owner;
+    const std::string& owner = rank_->passes.back().owner;
     for (std::size_t unit = 0; unit < units_.size(); ++unit) {
       if (!is_selected(unit, owner) || !asks(unit, op)) continue;
       if (event.is_true(Field::saved)) {
-        passes_.back().kept.insert(unit);
-      } else if (last_write_ > last_op_ && op != "record_stream") {
-        passes_.back().unkept.try_emplace({"W-MUTATING", owner, units_[unit].name, name},
-                                          event.seq());
+        rank_->passes.back().kept.insert(unit);
+      } else if (rank_->last_write > rank_->last_op && op != "record_stream" &&
+                 !is_collective_name(name)) {
+        rank_->passes.back().unkept.try_emplace({"W-MUTATING", owner, units_[unit].name, name},
+                                                event.seq());
       }
     }
   }
 
   void end_layers(std::int64_t seq) {
-    passes_.clear();
-    for (const auto& [owner, kept] : kept_) {
+    rank_->passes.clear();
+    for (const auto& [owner, kept] : rank_->kept) {
       for (std::size_t unit = 0; unit < units_.size(); ++unit) {
-        if (!was_cut_short_ && is_selected(unit, owner) && !units_[unit].is_inert() &&
+        if (!rank_->was_cut_short && is_selected(unit, owner) && !units_[unit].is_inert() &&
             !kept.contains(unit))
           expect({"W-UNDER-KEPT", owner, units_[unit].name, {}}, seq);
       }
     }
-    kept_.clear();
+    rank_->kept.clear();
   }
 
   void tell(const EventView& event, Report& report) {
@@ -240,14 +253,11 @@ class DiagnosticsSound : public Invariant {
   }
 
   std::vector<ConfiguredUnit> units_;
-  std::vector<Pass> passes_;
-  std::map<std::string, std::set<std::size_t>> kept_;  // by owners that ran in this forward
-  std::map<Topic, std::int64_t> expected_;             // with the event that shows it
+  std::map<std::int64_t, RankState> ranks_;
+  RankState* rank_ = nullptr;               // whose event is looked at
+  std::map<Topic, std::int64_t> expected_;  // with the event that shows it
   std::map<Topic, std::int64_t> told_;
   std::set<Topic> judged_;
-  bool was_cut_short_ = false;  // the phase, by an error
-  std::int64_t last_op_ = -1;
-  std::int64_t last_write_ = -1;
 };
 
 }  // namespace

@@ -137,7 +137,11 @@ void ExcludedCalls::exit(const EventView& event, std::optional<std::int64_t> fra
       forward->raised = !event.text(Field::ended_by).empty() && !returned(event) && !forward->entry;
     }
   }
-  open_.erase(open_.begin() + (call - open_.data()), open_.end());  // with what it left open
+  // With what it left open itself, not with what another rank is at meanwhile.
+  const auto first = open_.begin() + (call - open_.data());
+  open_.erase(
+      std::remove_if(first, open_.end(), [&](const OpenCall& open) { return is_at(open, event); }),
+      open_.end());
 }
 
 void ExcludedCalls::put(const EventView& event, std::int64_t frame,

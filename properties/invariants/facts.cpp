@@ -59,6 +59,7 @@ std::int64_t Facts::step_begin_seq(std::optional<std::int64_t> rank) const {
 void Facts::read_header(const EventView& event) {
   header_.producer = event.text(Field::producer);
   if (event.has(Field::expect)) header_.expect = event.text(Field::expect);
+  header_.n_ranks = static_cast<std::size_t>(event.integer(Field::ranks).value_or(0));
   const std::string_view missing = event.text(Field::not_recorded);
   header_.storages_have_lifetimes = missing.find("\"storage_alloc\"") == std::string_view::npos &&
                                     missing.find("\"storage_free\"") == std::string_view::npos;
@@ -316,6 +317,7 @@ void Facts::count_steps(const EventView& event) {
   ends_the_step_ = is_end;
   if (!rank) return;
   const std::int64_t ended = steps_ended_[*rank] += is_end ? 1 : 0;
+  ends_the_step_ = ends_the_step_ && steps_ended_.size() >= header_.n_ranks;
   for (const auto& [other, steps] : steps_ended_)
     ends_the_step_ = ends_the_step_ && steps >= ended;
 }

@@ -23,6 +23,7 @@ struct ParsedExpectation;
 struct TraceHeader {
   std::string producer;
   std::string expect = "{}";  // JSON text
+  std::size_t n_ranks = 0;    // that take part; 0: not told, those that are seen
   // The same, parsed by whoever asks first (expectations.hpp).
   mutable std::shared_ptr<const ParsedExpectation> parsed_expect;
   bool storages_have_lifetimes = true;  // false: `not_recorded` names their allocation or release

@@ -16,9 +16,9 @@ bool is_backward(Phase phase) {
 
 void Facts::give_birth(const EventView& event) {
   for (const Birth& birth : births_) {
-    LiveStorage& live = storages_.allocate(birth.storage, birth.bytes, event.seq());
+    LiveStorage& live =
+        storages_.allocate(birth.storage, birth.bytes, event.seq(), event.integer(Field::rank));
     live.born_version = storages_.version(birth.storage);
-    live.rank = event.integer(Field::rank);
     live.born_in_setup = event.phase() == Phase::setup;
     live.made_by_frame = bodies_.empty() ? no_frame : bodies_.front().frame;
     // What comes back from the host was made before.

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <set>
 #include <string>
-#include <utility>
 
 #include "model/units.hpp"
 #include "properties/invariants/excluded_bytes.hpp"
@@ -39,19 +40,14 @@ class PeakWithinBound : public Invariant {
         observe_births(event, facts, report);
         break;
       case Kind::phase_begin:
-        has_raised_ = false;
+        raised_.erase(rank_of(event));
         break;
       case Kind::error:
-        has_raised_ = true;
+        raised_.insert(rank_of(event));
         break;
       case Kind::phase_end:
-        if (event.phase() == Phase::forward && !std::exchange(has_raised_, false) &&
-            facts.header().storages_have_lifetimes) {
-          after_forward_ = {
-              event.seq(), facts.storages().live_bytes(), event.integer(Field::microbatch), {}};
-          if (resident_max_ && after_forward_->bytes > *resident_max_)
-            after_forward_->of_excluded_regions = shown_holdings(facts);
-        }
+        if (raised_.erase(rank_of(event)) == 0 && event.phase() == Phase::forward)
+          observe_end_of_forward(event, facts);
         break;
       case Kind::step_end:
         if (!facts.ends_the_step()) break;
@@ -85,12 +81,29 @@ class PeakWithinBound : public Invariant {
                                live_bytes_of(held.rederived, facts));
   }
 
+  static constexpr std::int64_t no_rank = -1;
+  static std::int64_t rank_of(const EventView& event) {
+    return event.integer(Field::rank).value_or(no_rank);
+  }
+
+  void observe_end_of_forward(const EventView& event, const Facts& facts) {
+    if (!facts.header().storages_have_lifetimes) return;
+    AfterForward& after = after_forward_[rank_of(event)];
+    after = {event.seq(),
+             facts.storages().live_bytes(event.integer(Field::rank)),
+             event.integer(Field::microbatch),
+             {}};
+    if (resident_max_ && after.bytes > *resident_max_)
+      after.of_excluded_regions = shown_holdings(facts);
+  }
+
   void observe_births(const EventView& event, const Facts& facts, Report& report) {
     if (facts.births().empty() || !peak_max_ || peak_told_ ||
         !facts.header().storages_have_lifetimes)
       return;
     if (is_outside(role_named(event.text(Field::role)))) return;
-    std::int64_t live = facts.storages().live_bytes();
+    // The bound is that of each device.
+    std::int64_t live = facts.storages().live_bytes(event.integer(Field::rank));
     for (const Facts::Birth& birth : facts.births()) {
       live = saturated_sum(live, birth.bytes);
       if (live <= *peak_max_) continue;
@@ -109,18 +122,21 @@ class PeakWithinBound : public Invariant {
   // Of the last forward of a step: the earlier ones of a pipeline hold less.
   // A forward that raised was not over: what it holds then is nobody's bound.
   void judge_resident(const Facts& facts, Report& report) {
-    const auto after = std::exchange(after_forward_, std::nullopt);
-    if (!after || (facts.stopped_at() && *facts.stopped_at() < after->seq)) return;
-    any_forward_ = true;
-    if (!resident_max_ || after->bytes <= *resident_max_) return;
-    report.found(
-        invariant_name, after->seq,
-        fmt::format("{} alive at the end of the step's last forward{}; the bound is {}{}",
-                    are_bytes(after->bytes),
-                    after->microbatch ? fmt::format(" (micro-batch {})", *after->microbatch)
-                                      : std::string(),
-                    counted(*resident_max_, "byte"), after->of_excluded_regions),
-        {after->seq});
+    for (const auto& [rank, after] : after_forward_) {
+      if (facts.stopped_at() && *facts.stopped_at() < after.seq) continue;
+      any_forward_ = true;
+      if (!resident_max_ || after.bytes <= *resident_max_) continue;
+      const std::string microbatch =
+          after.microbatch ? fmt::format(" (micro-batch {})", *after.microbatch) : "";
+      report.found(
+          invariant_name, after.seq,
+          fmt::format("{} alive at the end of the step's last forward{}{}; the bound is {}{}",
+                      are_bytes(after.bytes), microbatch,
+                      rank == no_rank ? "" : fmt::format(" on rank {}", rank),
+                      counted(*resident_max_, "byte"), after.of_excluded_regions),
+          {after.seq});
+    }
+    after_forward_.clear();
   }
 
   struct AfterForward {
@@ -132,8 +148,8 @@ class PeakWithinBound : public Invariant {
 
   std::optional<std::int64_t> peak_max_;
   std::optional<std::int64_t> resident_max_;
-  std::optional<AfterForward> after_forward_;
-  bool has_raised_ = false;  // the phase that runs
+  std::map<std::int64_t, AfterForward> after_forward_;  // by rank
+  std::set<std::int64_t> raised_;                       // ranks: in the phase that runs
   bool peak_told_ = false;
   bool any_forward_ = false;
 };

@@ -119,6 +119,21 @@ class RngPosition : public Invariant {
   }
 
  private:
+  struct Unnamed {
+    std::int64_t frame = 0;
+    Generator generator;
+    std::size_t index = 0;
+  };
+  /// Whose draws a rank's are: they come before their op.
+  struct Naming {
+    std::vector<Unnamed> unnamed;  // draws since the last op
+    std::vector<Unnamed> named;    // draws of the last op that drew
+    std::uint32_t op = 0;
+  };
+  Naming& naming_of(const EventView& event) {
+    return naming_[event.integer(Field::rank).value_or(-1)];
+  }
+
   static std::uint32_t id(const EventView& event, Field field) {
     const auto name = event.name(field);
     return name ? name->index() : 0xffffffff;
@@ -139,7 +154,7 @@ class RngPosition : public Invariant {
       } else {
         Call& call = calls_[body.frame];
         call.draws[of].push_back({position, event.seq(), inside(event)});
-        unnamed_.push_back({body.frame, of, call.draws[of].size() - 1});
+        naming_of(event).unnamed.push_back({body.frame, of, call.draws[of].size() - 1});
       }
     }
     if (!in_a_replay) check_displaced(event, facts, of, position, report);
@@ -213,26 +228,28 @@ class RngPosition : public Invariant {
   // The op event follows the draws that its kernel made: in a cache they go by the op's name and
   // index.
   void name_draws(const EventView& event, const Facts& facts) {
-    if (facts.bodies().empty() || unnamed_.empty()) return;
-    named_ = std::exchange(unnamed_, {});
-    named_op_ = id(event, Field::name);
+    Naming& naming = naming_of(event);
+    if (facts.bodies().empty() || naming.unnamed.empty()) return;
+    naming.named = std::exchange(naming.unnamed, {});
+    naming.op = id(event, Field::name);
   }
 
   /// The region that the op is in keeps what it made; a region around that runs it again.
   void keep_draws(const EventView& event, const Facts& facts) {
-    if (!event.is_true(Field::saved) || named_op_ != id(event, Field::op)) return;
+    Naming& naming = naming_of(event);
+    if (!event.is_true(Field::saved) || naming.op != id(event, Field::op)) return;
     const std::int64_t innermost = facts.bodies().empty() ? no_frame : facts.bodies().front().frame;
     const std::int64_t keeper = event.integer(Field::frame).value_or(innermost);
-    for (const Unnamed& draw : named_) {
+    for (const Unnamed& draw : naming.named) {
       if (keeper != no_frame && draw.frame != keeper) continue;
       Call* call = calls_.find(draw.frame);
       if (call != nullptr &&
           call->draws[draw.generator][draw.index].inside.what == Inside::What::body) {
         call->draws[draw.generator][draw.index].inside = {
-            Inside::What::op, named_op_, event.integer(Field::idx).value_or(-1), -1};
+            Inside::What::op, naming.op, event.integer(Field::idx).value_or(-1), -1};
       }
     }
-    named_.clear();
+    naming.named.clear();
   }
 
   void skip(const Facts& facts, const Inside& what) {
@@ -342,7 +359,10 @@ class RngPosition : public Invariant {
     const Before before = found->second;
     before_.erase(found);
     if (told) return;
+    const std::int64_t rank = event.integer(Field::rank).value_or(-1);
     for (const auto& [generator, position] : positions_) {
+      const bool is_elsewhere = rank >= 0 && generator.first >= 0 && generator.first != rank;
+      if (is_elsewhere) continue;  // another rank's, which goes on meanwhile
       const auto old = before.positions.find(generator);
       const std::int64_t expected = old == before.positions.end() ? 0 : old->second;
       if (position != expected) displaced_[generator] = {expected, scope->begin_seq, event.seq()};
@@ -356,12 +376,6 @@ class RngPosition : public Invariant {
                  {scope->begin_seq, event.seq()});
   }
 
-  struct Unnamed {
-    std::int64_t frame = 0;
-    Generator generator;
-    std::size_t index = 0;
-  };
-
   std::map<Generator, std::int64_t> positions_;  // where the next draw is made
   std::map<Generator, Displaced> displaced_;
   FlatMap<Call> calls_;
@@ -370,9 +384,7 @@ class RngPosition : public Invariant {
   std::map<std::int64_t, Before> before_;  // unit_begin of a replay → the state then
   // (rank, thread) → the wrappers and regions that run there, the innermost last
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Inside>> inside_;
-  std::vector<Unnamed> unnamed_;  // draws since the last op
-  std::vector<Unnamed> named_;    // draws of the last op that drew
-  std::uint32_t named_op_ = 0;
+  std::map<std::int64_t, Naming> naming_;  // by rank
   bool any_position_ = false;
 };
 

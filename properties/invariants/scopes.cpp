@@ -106,9 +106,10 @@ void ScopeBook::bodies(const EventView& event, std::vector<Body>& into) {
 
 Frame& ScopeBook::create_frame(std::int64_t key, const EventView& event) {
   Frame& frame = frames_[key];
-  if (const auto unit = event.name(Field::unit)) frame.unit = unit;
-  if (const auto invocation = event.integer(Field::inv)) frame.invocation = invocation;
-  if (const auto microbatch = event.integer(Field::microbatch)) frame.microbatch = microbatch;
+  // What is saved for a frame may carry the name of a region inside it: the first to tell is right.
+  if (!frame.unit) frame.unit = event.name(Field::unit);
+  if (!frame.invocation) frame.invocation = event.integer(Field::inv);
+  if (!frame.microbatch) frame.microbatch = event.integer(Field::microbatch);
   return frame;
 }
 

@@ -77,7 +77,22 @@ LiveStorage* StorageBook::live(StorageId id) {
   return row == nullptr || row->live == none ? nullptr : &live_[row->live];
 }
 
-LiveStorage& StorageBook::allocate(StorageId id, std::int64_t bytes, std::int64_t seq) {
+std::int64_t StorageBook::live_bytes(std::optional<std::int64_t> rank) const {
+  if (!rank) return live_bytes_.count();
+  const ByteTotal* of_rank = of_rank_.find(*rank);
+  return of_rank == nullptr ? 0 : of_rank->count();
+}
+
+void StorageBook::count(const LiveStorage& storage, bool is_alive) {
+  const auto change = [&](ByteTotal& total) {
+    is_alive ? total.add(storage.bytes) : total.subtract(storage.bytes);
+  };
+  change(live_bytes_);
+  if (storage.rank) change(of_rank_[*storage.rank]);
+}
+
+LiveStorage& StorageBook::allocate(StorageId id, std::int64_t bytes, std::int64_t seq,
+                                   std::optional<std::int64_t> rank) {
   releases_.remove(id.number());
   const std::uint32_t version_before = version(id);
   Row& row = rows_[id.number()];
@@ -88,14 +103,15 @@ LiveStorage& StorageBook::allocate(StorageId id, std::int64_t bytes, std::int64_
   storage.id = id;
   storage.bytes = bytes;
   storage.born_seq = seq;
-  live_bytes_.add(bytes);
+  storage.rank = rank;
+  count(storage, true);
   return storage;
 }
 
 void StorageBook::release(StorageId id, std::int64_t seq) {
   if (Row* row = rows_.find(id.number()); row != nullptr && row->live != none) {
     const std::uint32_t at = std::exchange(row->live, none);
-    if (!is_outside(live_[at].role)) live_bytes_.subtract(live_[at].bytes);
+    if (!is_outside(live_[at].role)) count(live_[at], false);
     if (at + 1 != live_.size()) {
       live_[at] = live_.back();
       rows_.find(live_[at].id.number())->live = at;
@@ -118,8 +134,8 @@ void StorageBook::write(StorageId id, std::int64_t seq) {
 void StorageBook::set_role(StorageId id, Role role) {
   LiveStorage* storage = live(id);
   if (storage == nullptr || storage->role == role) return;
-  if (!is_outside(storage->role)) live_bytes_.subtract(storage->bytes);
-  if (!is_outside(role)) live_bytes_.add(storage->bytes);
+  if (!is_outside(storage->role)) count(*storage, false);
+  if (!is_outside(role)) count(*storage, true);
   storage->role = role;
 }
 

@@ -77,13 +77,14 @@ class StorageBook {
   LiveStorage* live(StorageId id);
   const LiveStorage* live(StorageId id) const { return const_cast<StorageBook*>(this)->live(id); }
 
-  LiveStorage& allocate(StorageId id, std::int64_t bytes, std::int64_t seq);
+  LiveStorage& allocate(StorageId id, std::int64_t bytes, std::int64_t seq,
+                        std::optional<std::int64_t> rank = std::nullopt);
   void release(StorageId id, std::int64_t seq);
   void write(StorageId id, std::int64_t seq);
   void set_role(StorageId id, Role role);
 
-  /// Bytes of all that is alive and not outside.
-  std::int64_t live_bytes() const { return live_bytes_.count(); }
+  /// Bytes of all that is alive on the rank (none: on all of them) and not outside.
+  std::int64_t live_bytes(std::optional<std::int64_t> rank = std::nullopt) const;
   /// Those alive, in no order of meaning; sort what you make of it.
   const std::vector<LiveStorage>& all_live() const { return live_; }
 
@@ -96,6 +97,7 @@ class StorageBook {
     std::optional<NameId> name;
   };
 
+  void count(const LiveStorage& storage, bool is_alive);
   void forget(std::int64_t number);
   std::uint32_t old_version(std::int64_t number) const;
   void set_old_version(std::int64_t number, std::uint32_t version);
@@ -107,6 +109,7 @@ class StorageBook {
                           // the version
   std::vector<LiveStorage> live_;
   ByteTotal live_bytes_;
+  FlatMap<ByteTotal> of_rank_;  // likewise, by rank
 };
 
 }  // namespace remat

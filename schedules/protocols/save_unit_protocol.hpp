@@ -15,6 +15,10 @@ class SaveUnitProtocol : public TorchSacProtocol {
   FrameRules frame_rules() const override;
   const UnitPolicy* units() const override { return &units_; }
 
+ protected:
+  /// Never, unless told otherwise: a replay would skip it on this rank, whatever others do.
+  bool keeps_collectives() const override { return options().keep_collectives.value_or(false); }
+
  private:
   UnitPolicy units_;
 };

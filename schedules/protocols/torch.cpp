@@ -41,6 +41,7 @@ FrameRules TorchProtocol::frame_rules() const {
 CacheRules TorchProtocol::cache_rules() const {
   return {.has_queue_per_op = !has(ProtocolFault::one_cache_queue),
           .restarts_counters = !has(ProtocolFault::cache_counters_run_on),
+          .refuses_unwritten = is_strict(),
           .asks_policy_again = has(ProtocolFault::policy_asked_again)};
 }
 

@@ -4,6 +4,8 @@ namespace remat {
 
 /// Keeping what a mutating op returns would leave out its write.
 bool TorchSacProtocol::keeps(const KeepRequest& request) const {
+  if (request.exchanges && has(ProtocolFault::collectives_kept)) return request.wanted;
+  if (request.exchanges && !keeps_collectives()) return false;
   if (request.writes && !has(ProtocolFault::mutating_ops_kept)) return false;
   const std::int64_t every = options().keep_every;
   return request.wanted && (every == 0 || request.call % every == 0);

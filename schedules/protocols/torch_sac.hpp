@@ -13,6 +13,10 @@ class TorchSacProtocol : public TorchProtocol {
   bool keeps(const KeepRequest& request) const override;
   bool serves_kept_ops() const override { return true; }
   CacheDecision cached_op(const CacheState& state) const override;
+
+ protected:
+  /// As torch does unless told otherwise.
+  virtual bool keeps_collectives() const { return options().keep_collectives.value_or(true); }
 };
 
 std::unique_ptr<Protocol> make_torch_sac(const ProtocolOptions& options);

@@ -252,8 +252,8 @@ TEST_CASE("fuzz is asked wrongly in one line and exit 2", "[cli]") {
       {{"--mutant", "M999"},
        "unknown mutant 'M999'; expected one of M1, M2, M3, M4, M5, M6, M6b, M6c, M6d, M7, M8, "
        "M9, M10, M11, M12, M13, M14, M15, M16, M17, M18, M19, M20, M21, M22, M23, M24, M25, M26, "
-       "M27, M28, M29, M31, M32, M33, M34, M35, M36, M37, M38, M39, M40, M47, M48, M49, M50, X1, "
-       "X2, X3, X4, X5, X6, X7, X8, X9"},
+       "M27, M28, M29, M30, M31, M32, M33, M34, M35, M36, M37, M38, M39, M40, M47, M48, M49, M50, "
+       "X1, X2, X3, X4, X5, X6, X7, X8, X9, X10, X11"},
       {{"--case", "AAA"}, "'AAA' is no case: it does not begin with R3."},
       {{"--case", "sim/scenarios/two_blocks.json"},
        "sim/scenarios/two_blocks.json: no case is named in it; expected a token, or a scenario "

@@ -332,6 +332,7 @@ std::vector<Dimension> dimensions_of_the_loop() {
          return any<OffloadBegin>(made, [](const OffloadBegin&) { return true; });
        },
        0.7, [](const auto& made) { return made.scenario.protocol != "offload"; }},
+      {Feature::ranks, [](const auto& made) { return made.scenario.n_ranks > 1; }, 0.6},
   };
 }
 

@@ -47,13 +47,16 @@ Scenario scenario_named(const std::string& name) {
 }
 
 /// A legal random program. None writes in place: what a program keeps it must not write later, and
-/// the generator knows that of ops with a mark only.
+/// the generator knows that of ops with a mark only. Nor do ranks, in what they exchange.
 Scenario random_scenario(std::uint64_t number) {
   constexpr std::uint64_t seed = 17;
   ChoiceTape tape = tape_of_case(seed, number);
-  const auto in_place = static_cast<std::uint32_t>(Feature::in_place);
-  const GeneratorOptions options{
-      .without = 1U << in_place, .protocol = "torch-sac", .legal_only = true};
+  const auto bit = [](Feature feature) {
+    return std::uint64_t{1} << static_cast<std::uint32_t>(feature);
+  };
+  const GeneratorOptions options{.without = bit(Feature::in_place) | bit(Feature::ranks),
+                                 .protocol = "torch-sac",
+                                 .legal_only = true};
   return generate_case(tape, options).scenario;
 }
 

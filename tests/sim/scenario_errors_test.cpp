@@ -97,7 +97,7 @@ TEST_CASE("a scenario says what it is", "[sim]") {
            "1: 'program' is missing; expected it here (at /)"},
           {"{\"format\": \"rematsim-scenario\", \"version\": 1,\n\"programme\": {}}",
            "2: unknown key 'programme'; expected one of format, version, name, about, case, "
-           "program, protocol, schedule, machine, steps, seed (at /programme)"},
+           "program, protocol, schedule, machine, ranks, groups, steps, seed (at /programme)"},
       },
       "", "");
 }
@@ -208,7 +208,8 @@ TEST_CASE("an op has a known kind and tensors that go together", "[sim]") {
 
 TEST_CASE("a statement is one of those that are known", "[sim]") {
   const std::string known =
-      "; expected one of the keys op, view, in_place, random, container, checkpoint, unit, "
+      "; expected one of the keys op, view, in_place, random, collective, on_ranks, container, "
+      "checkpoint, unit, "
       "exclude, region, needs_tensor, mark, compiled, offload, call, branch, no_grad, catch, "
       "side_effect, "
       "update, raise";

@@ -258,3 +258,40 @@ TEST_CASE("diagnostics_sound refuses a header whose units have another form",
   CHECK(refused(R"({"intervals":1})") == form + "/u/intervals); expected pairs of markers");
   CHECK(refused(R"({"owners":[],"ignored":1})") == form + "/u/ignored); expected true or false");
 }
+
+TEST_CASE("diagnostics_sound tells what each rank is at apart, and wants a warning once",
+          "[invariants][diagnostics_sound]") {
+  const auto on = [](int rank, std::string events) {
+    const std::string to = R"({"rank":)" + std::to_string(rank) + ",";
+    for (std::size_t at = events.find("{\"kind\""); at != std::string::npos;
+         at = events.find("{\"kind\"", at + to.size()))
+      events.replace(at, 1, to);
+    return events;
+  };
+  const std::string forward_ends = "{\"kind\":\"phase_end\",\"phase\":\"forward\"}\n";
+  const std::string step_ends = "{\"kind\":\"step_end\"}\n";
+  // Rank 1 begins its layer in the middle of rank 0's, which keeps and so needs no warning.
+  const std::string kept = layer(0, asked("mm", true));
+  const std::size_t middle = kept.find('\n') + 1;
+  const std::string interleaved = on(0, kept.substr(0, middle)) +
+                                  on(1, layer(1, asked("mm", true))) + on(0, kept.substr(middle));
+  CHECK(checked(keeps_mm + interleaved + on(0, forward_ends) + on(1, forward_ends) +
+                on(0, step_ends) + on(1, step_ends))
+            .findings.empty());
+  // Neither keeps: one warning for both.
+  const std::string nothing =
+      on(0, layer(0, asked("add", false))) + on(1, layer(1, asked("add", false)));
+  const std::string ends = on(0, forward_ends) + on(1, forward_ends);
+  const std::string steps = on(0, step_ends) + on(1, step_ends);
+  CHECK(
+      checked(keeps_mm + nothing + ends + on(1, warning("W-UNDER-KEPT")) + steps).findings.empty());
+  CHECK(checked(keeps_mm + nothing + ends + steps).findings.size() == 1);
+}
+
+TEST_CASE("diagnostics_sound wants no warning of a collective that writes in place",
+          "[invariants][diagnostics_sound]") {
+  const std::string header_of = header(R"({"ops":["all_gather","scale"],"owners":[""]})");
+  const std::string step_ends = "{\"kind\":\"step_end\"}\n";
+  CHECK(checked(header_of + layer(0, writes("all_gather")) + step_ends).findings.empty());
+  CHECK(checked(header_of + layer(0, writes("scale")) + step_ends).findings.size() == 1);
+}

@@ -194,3 +194,23 @@ TEST_CASE("peak_within_bound says what it lacks", "[invariants][peak_within_boun
   CHECK(needs(verdict, "peak_within_bound") ==
         "storage_alloc and storage_free events, which the header says are not recorded");
 }
+
+TEST_CASE("peak_within_bound counts each rank's bytes apart", "[invariants][peak_within_bound]") {
+  const auto made_on = [](int rank, int storage) {
+    return R"({"kind":"storage_alloc","phase":"forward","rank":)" + std::to_string(rank) +
+           R"(,"storage":)" + std::to_string(storage) + ",\"bytes\":8}\n";
+  };
+  const std::string both_end = R"(
+    {"kind":"phase_end","phase":"forward","rank":0}
+    {"kind":"phase_end","phase":"forward","rank":1}
+    {"kind":"step_end","rank":0}
+    {"kind":"step_end","rank":1}
+  )";
+  CHECK(found_in(bounded + made_on(0, 1) + made_on(1, 2) + both_end).empty());
+  const Findings too_many =
+      found_in(bounded + made_on(0, 1) + made_on(1, 2) + made_on(1, 3) + made_on(1, 4) + both_end);
+  REQUIRE(too_many.size() == 2);
+  CHECK(too_many[0].seq == 4);
+  CHECK(too_many[1].message ==
+        "24 bytes are alive at the end of the step's last forward on rank 1; the bound is 8 bytes");
+}

@@ -363,3 +363,26 @@ TEST_CASE("rng_position leaves out what a skipped wrapper drew, in each replay a
   CHECK(checked(wrapped + replay(0, 1) + replay(1, 1)).findings.empty());
   CHECK(checked(wrapped + replay(0, 1) + replay(1, 0)).findings.size() == 1);
 }
+
+TEST_CASE("rng_position judges a replay by the generators of its own rank",
+          "[invariants][rng_position]") {
+  const std::string forward = R"(
+    {"kind":"unit_begin","phase":"forward","rank":1,"unit":"A","frame":1,"exec":"forward"}
+    {"kind":"rng","phase":"forward","rank":1,"unit":"A","generator":"cpu"}
+    {"kind":"unit_end","phase":"forward","rank":1,"unit":"A","frame":1,"exec":"forward"}
+  )";
+  const auto replay = [](int rank_of_the_draw) {
+    return R"(
+      {"kind":"unit_begin","phase":"replay","rank":1,"unit":"A","frame":1,"exec":"replay","gid":["graph_task",0]}
+      {"kind":"rng","phase":"forward","rank":)" +
+           std::to_string(rank_of_the_draw) +
+           R"(,"generator":"cpu"}
+      {"kind":"unit_end","phase":"replay","rank":1,"unit":"A","frame":1,"exec":"replay","ended_by":"return"}
+      {"kind":"rng","phase":"forward","rank":)" +
+           std::to_string(rank_of_the_draw) +
+           R"(,"generator":"cpu"}
+    )";
+  };
+  CHECK(checked(forward + replay(0)).findings.empty());
+  CHECK_FALSE(checked(forward + replay(1)).findings.empty());
+}
