@@ -153,6 +153,38 @@ void find_constants(Program& program) {
   }
 }
 
+using LayerNames = std::map<std::string, std::map<std::string, std::size_t>>;  // by model
+
+void number_layers(Forward& forward, LayerNames& known) {
+  std::vector<RegionBegin*> open;
+  for (std::size_t at = 0; at < forward.statements.size(); ++at) {
+    auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
+    if (region == nullptr || region->kind != RegionKind::checkpointed) continue;
+    while (!open.empty() && open.back()->end < at)
+      open.pop_back();
+    const auto is_of_it = [&](const RegionBegin* outer) { return outer->owner == region->owner; };
+    const auto outer = std::find_if(open.rbegin(), open.rend(), is_of_it);
+    auto& names = known[region->owner];
+    region->layer.index = outer != open.rend()
+                              ? (*outer)->layer.index
+                              : names.try_emplace(region->name, names.size()).first->second;
+    open.push_back(region);
+  }
+}
+
+void number_layers(Program& program) {
+  LayerNames known;
+  for (Forward& forward : program.forwards)
+    number_layers(forward, known);
+  for (Forward& forward : program.forwards) {
+    for (Statement& statement : forward.statements) {
+      auto* region = std::get_if<RegionBegin>(&statement);
+      if (region != nullptr && region->kind == RegionKind::checkpointed)
+        region->layer.count = known.at(region->owner).size();
+    }
+  }
+}
+
 /// A view is what lies on an input's storage; what is written in place stays what it was. Source:
 /// torch's autograd, for which `_unsafe_view` makes none.
 void find_views(Program& program) {
@@ -211,6 +243,7 @@ std::vector<ValueId> values_from_outside(const Program& program, const Forward& 
 void finish_program(Program& program) {
   find_constants(program);
   find_views(program);
+  number_layers(program);
   for (Forward& forward : program.forwards) {
     const Uses uses = uses_of(forward);
     for (std::size_t at = 0; at < forward.statements.size(); ++at) {
@@ -227,16 +260,16 @@ void finish_program(Program& program) {
   }
 }
 
-std::set<std::string> checkpoint_owners(const Program& program) {
-  std::set<std::string> owners;
+std::map<std::string, std::size_t> layers_of_models(const Program& program) {
+  std::map<std::string, std::size_t> models;
   for (const Forward& forward : program.forwards) {
     for (const Statement& statement : forward.statements) {
       const auto* region = std::get_if<RegionBegin>(&statement);
       if (region != nullptr && region->kind == RegionKind::checkpointed)
-        owners.insert(region->owner);
+        models.try_emplace(region->owner, region->layer.count);
     }
   }
-  return owners;
+  return models;
 }
 
 }  // namespace remat

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "properties/reference_layers.hpp"
 #include "properties/reference_wrappers.hpp"
 
 namespace remat {
@@ -17,7 +18,10 @@ bool names(const std::vector<std::string>& list, const std::string& name) {
 class UnitWalk {
  public:
   UnitWalk(const Scenario& scenario, ReferenceUnits& found)
-      : scenario_(&scenario), config_(&scenario.options.units), found_(&found) {}
+      : scenario_(&scenario),
+        config_(&scenario.options.units),
+        found_(&found),
+        plain_layers_(reference_plain_layers(scenario)) {}
 
   void walk() { run(0, statements().size(), nullptr); }
 
@@ -111,8 +115,8 @@ class UnitWalk {
   }
 
   bool run_region(std::size_t at, const RegionBegin& region, Frame* frame) {
-    if (region.kind == RegionKind::checkpointed) {
-      if (!has_grad_) return run(at + 1, region.end, frame);  // no region then: plain code
+    const bool is_plain = !has_grad_ || plain_layers_.contains(region.end);
+    if (region.kind == RegionKind::checkpointed && !is_plain) {
       const bool keeps_nothing = !keeps_any(region.owner);
       if (keeps_nothing) found_->without_any.insert(region.owner);
       // A reentrant region has no policy of its own: it is code of the region around it.
@@ -131,6 +135,7 @@ class UnitWalk {
   const Scenario* scenario_;
   const UnitConfig* config_;
   ReferenceUnits* found_;
+  std::set<std::size_t> plain_layers_;
   std::size_t n_catches_ = 0;  // around what is gone through
   bool is_compiled_ = false;
   bool has_grad_ = true;

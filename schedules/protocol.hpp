@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "model/program.hpp"
+
 namespace remat {
 
 class UnitPolicy;
@@ -13,6 +15,7 @@ struct RegionTraits {
   bool reentrant = false;
   bool early_stop = true;
   std::string_view owner = {};  // the model that it is a layer of
+  LayerPlace layer = {};        // among the owner's
 };
 
 /// What becomes of a checkpointed region.

@@ -29,8 +29,10 @@ Flow Rank::run_region(Walk& walk, std::size_t at, const RegionBegin& region) {
   }
   RegionMode mode = RegionMode::plain;
   if (region.kind == RegionKind::checkpointed && walk.grad) {
-    mode = protocol_->region(
-        {.reentrant = region.reentrant, .early_stop = region.early_stop, .owner = region.owner});
+    mode = protocol_->region({.reentrant = region.reentrant,
+                              .early_stop = region.early_stop,
+                              .owner = region.owner,
+                              .layer = region.layer});
   }
   switch (mode) {
     case RegionMode::plain:
@@ -46,11 +48,10 @@ Flow Rank::run_region(Walk& walk, std::size_t at, const RegionBegin& region) {
 Flow Rank::run_plain_region(Walk& walk, std::size_t at, const RegionBegin& region) {
   log_->push_unit(region.name, region.invocation);
   log_->unit_begin(std::nullopt, false, false, false, std::nullopt);
-  const bool is_callable = region.kind == RegionKind::unit;
-  if (is_callable) walk.units.callables.push_back(region.name);
+  walk.units.callables.push_back(region.name);
   const Flow flow = run(walk, at + 1, region.end);
   const bool stays = flow == Flow::failed && has(RankFault::unit_scope_left);
-  if (is_callable && !stays) walk.units.callables.pop_back();
+  if (!stays) walk.units.callables.pop_back();
   log_->unit_end(std::nullopt, false, false, false, ended_by(flow, error_));
   log_->pop_unit();
   return flow;

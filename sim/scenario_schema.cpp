@@ -222,6 +222,12 @@ Json offload_schema() {
   return {{"anyOf", Json::array({flag(), object({{"what", what}}, {"what"})})}};
 }
 
+/// Of all models, or of those that are named.
+Json ratio_schema() {
+  const Json fraction = {{"type", "number"}, {"minimum", 0}, {"maximum", 1}};
+  return {{"anyOf", Json::array({fraction, map_of(fraction)})}};
+}
+
 Json links_schema() {
   const Json link = object({{"bytes_per_second", integer(1)}, {"latency_ns", integer(0)}}, {});
   Json levels = Json::object();
@@ -255,7 +261,8 @@ std::string scenario_schema() {
                                 {"sub_models", map_of(selection)},
                                 {"keeps_any", flag()},
                                 {"mode", one_of({"unified", "by_selection"})},
-                                {"offload", offload_schema()}},
+                                {"offload", offload_schema()},
+                                {"recompute_ratio", ratio_schema()}},
                                {"name"});
   const Json machine = object({{"memory_bytes", integer(1)},
                                {"flops_per_second", integer(1)},

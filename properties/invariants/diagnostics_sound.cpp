@@ -120,7 +120,7 @@ class DiagnosticsSound : public Invariant {
       for (const std::string& owner : unit.owners) {
         if (unit.is_inert()) {
           expect({"W-INERT", owner, unit.name, {}}, seq);
-        } else if (unit.is_ignored) {
+        } else if (unit.is_ignored || contains(unit.without_layers, owner)) {
           expect({"W-IGNORED", owner, unit.name, {}}, seq);
         }
       }

@@ -11,9 +11,11 @@ class SaveUnitProtocol : public TorchSacProtocol {
  public:
   SaveUnitProtocol(const ProtocolOptions& options, UnitRules rules);
 
-  RegionMode region(const RegionTraits& traits) const override;
   FrameRules frame_rules() const override;
   const UnitPolicy* units() const override { return &units_; }
+
+ protected:
+  RegionMode layer(const RegionTraits& traits) const override;
 
  private:
   UnitPolicy units_;

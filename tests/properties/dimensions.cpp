@@ -332,6 +332,12 @@ std::vector<Dimension> dimensions_of_the_loop() {
          return any<OffloadBegin>(made, [](const OffloadBegin&) { return true; });
        },
        0.7, [](const auto& made) { return made.scenario.protocol != "offload"; }},
+      {Feature::some_layers,
+       [](const auto& made) {
+         const RecomputeRatio& ratio = made.scenario.options.recompute_ratio;
+         return ratio.of_models < 1 || !ratio.of_model.empty();
+       },
+       0.5},
   };
 }
 

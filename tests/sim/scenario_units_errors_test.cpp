@@ -75,6 +75,36 @@ TEST_CASE("a save unit stands for what its protocol can see", "[sim]") {
                                    });
 }
 
+TEST_CASE("a ratio of recomputed layers is a number from 0 to 1, of a model that there is",
+          "[sim]") {
+  const auto wants = [](const std::string& what, const std::string& at = "") {
+    return "4: this is " + what + "; expected a number from 0 to 1 (at /protocol/recompute_ratio" +
+           at + ")";
+  };
+  check(
+      {
+          {"-0.5", wants("-0.5")},
+          {"1.5", wants("1.5")},
+          {"2", wants("2")},
+          {R"("half")", wants("the text \"half\"")},
+          {"true", wants("true")},
+          {"[0.5]", wants("array")},
+          {R"({"tower": 0.5, "": -1})", wants("-1", "/")},
+          {R"({"tower": null})", wants("null", "/tower")},
+          {R"({"towel": 0.5})",
+           "4: no checkpointed region is a layer of a model 'towel'; expected one of '' (regions "
+           "without an owner), 'tower' (at /protocol/recompute_ratio/towel)"},
+      },
+      R"({"format": "rematsim-scenario", "version": 1, "program": {"stages": [[)"
+      R"({"checkpoint": "a", "body": []}, {"checkpoint": "b", "owner": "tower", "body": []}]]},)"
+      "\n\"protocol\": {\"name\": \"torch\",\n\n\"recompute_ratio\": ",
+      "}}");
+  check_protocol("torch", {{R"("recompute_ratio": {"": 1})",
+                            "3: no checkpointed region is a layer of a model ''; expected none, as "
+                            "the program has no checkpointed region (at "
+                            "/protocol/recompute_ratio/)"}});
+}
+
 TEST_CASE("a protocol without save units has no use for their keys", "[sim]") {
   for (const char* name : {"torch", "torch-sac", "none", "exclude-rederive", "remat"}) {
     CAPTURE(name);

@@ -143,6 +143,20 @@ TEST_CASE("diagnostics_sound names an op that wrote where it was to be kept, eac
   }
 }
 
+TEST_CASE("diagnostics_sound wants to hear of a unit whose model checkpoints no layer",
+          "[invariants][diagnostics_sound]") {
+  const std::string unit = R"({"ops":["mm"],"owners":["m","n"],"without_layers":["n"]})";
+  const std::string body = layer(1, asked("mm", true), "m");
+  CHECK(found(header(unit) + step(body)) ==
+        Findings{{"diagnostics_sound",
+                  7,
+                  "W-IGNORED of unit u of model n is not told, and event 0 shows it; expected one "
+                  "warning",
+                  {0, 7}}});
+  CHECK(found(header(unit) + step(body + warning("W-IGNORED", "n"))) == no_findings);
+  CHECK_THROWS_AS(found(header(R"({"owners":[],"without_layers":1})")), HeaderError);
+}
+
 TEST_CASE("diagnostics_sound wants to hear of a unit that stands for nothing, or is ignored",
           "[invariants][diagnostics_sound]") {
   const std::string inert = header(R"({"owners":[""]})");
