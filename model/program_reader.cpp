@@ -144,7 +144,10 @@ NewOp ProgramReader::start_op(const JsonPlace& statement, const std::string& nam
 TensorLayout ProgramReader::output_layout(const JsonPlace& statement, const NewOp& op,
                                           std::size_t j) const {
   TensorLayout layout;
+  const bool is_beside = j > 0 && !op.kind->outputs_are_parts;
   layout.dtype = op.inputs.empty() ? "f32" : value(op.inputs[0]).layout.dtype;
+  if (is_beside && op.kind->beside == Beside::indices) layout.dtype = "i64";
+  if (is_beside && op.kind->beside == Beside::mask) layout.dtype = "bool";
   if (const auto dtype = statement.find("dtype")) layout.dtype = dtype_at(*dtype);
   if (const auto dtypes = statement.find("dtypes")) layout.dtype = dtype_at(one_of(*dtypes, j));
   const auto shapes = statement.find("shapes");
@@ -166,9 +169,7 @@ TensorLayout ProgramReader::output_layout(const JsonPlace& statement, const NewO
     }
     layout.shape = std::move(inferred.shape);
   }
-  // Statistics and indices beside the first output, one a row.
-  if (j > 0 && !shapes && !op.kind->outputs_are_parts && !layout.shape.empty())
-    layout.shape.back() = 1;
+  if (is_beside && !shapes) layout.shape = shape_beside(op.kind->beside, layout.shape);
   layout.stride = dense_strides(layout.shape);
   if (const auto stride = statement.find("stride"); stride && !op.kind->makes_view) {
     layout.stride = stride->integers(0);
