@@ -66,6 +66,8 @@ struct OpKind {
   bool draws = false;              // takes a random number
   bool outputs_are_parts = false;  // every output is differentiable, as of unbind
   bool is_matmul = false;          // its cost is that of the arithmetic, not of the bytes
+  /// By its schema it writes its first input, which keeps its value. It makes nothing.
+  bool preserves_value = false;
 };
 
 /// The row of a kind by its plain name ("mm"), or of a framework's ("aten.mm.default",

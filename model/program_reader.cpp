@@ -261,6 +261,10 @@ void ProgramReader::read_op(const JsonPlace& statement, std::string_view key) {
   statement.allow_only({key, "in", "out", "attrs", "keep", "dtype", "dtypes", "shape", "shapes",
                         "stride", "replay_offset", "saves", "cost_ns", "gradient_cost_ns"});
   NewOp op = start_op(statement, statement.at(key).text());
+  if (op.kind->preserves_value) {
+    statement.at(key).fail("'" + std::string(op.kind->name) +
+                           "' makes no tensor; expected it under 'in_place'");
+  }
   const std::vector<NewTensor> outputs = new_tensors(statement, op);
   std::vector<TensorLayout> layouts;
   std::vector<std::string> names;

@@ -53,6 +53,11 @@ void ProgramReader::read_in_place(const JsonPlace& statement) {
   statement.allow_only({"in_place", "in", "attrs", "keep", "saves", "cost_ns", "gradient_cost_ns"});
   NewOp op = start_op(statement, statement.at("in_place").text());
   if (op.inputs.empty()) statement.fail("nothing is written; expected a tensor under 'in'");
+  if (op.kind->preserves_value) {
+    add_cost(statement, op, {});
+    builder_.op(op, {});
+    return;
+  }
   const JsonPlace target = statement.at("in").items().front();
   const ProgramValue& old = value(op.inputs.front());
   const bool is_leaf = builder_.program().buffers[old.buffer].role != BufferRole::none;

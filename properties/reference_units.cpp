@@ -57,7 +57,8 @@ class UnitWalk {
 
   void meet_op(std::size_t at, const OpStatement& op, const Frame& frame) {
     const bool is_hidden = is_compiled_ && scenario_->protocol != "kept-ops";
-    if (op.writes || op.kind->name == "detach" || is_hidden || !keeps_any(frame.owner)) return;
+    const bool is_mutating = op.writes || op.kind->name == "record_stream";
+    if (is_mutating || op.kind->name == "detach" || is_hidden || !keeps_any(frame.owner)) return;
     const std::string name(op.kind->name);
     for (const SaveUnit& unit : config_->units)
       if (is_asked(frame, unit, name)) found_->kept.insert(at);

@@ -67,7 +67,7 @@ struct CacheRules {
 /// An op call that a selective policy is asked about.
 struct KeepRequest {
   bool wanted = false;    // the user's policy keeps this op
-  bool writes = false;    // it writes an input in place
+  bool writes = false;    // it writes an input in place, at least by its schema
   std::int64_t call = 0;  // how many calls of the op came before, as the policy counts them
 };
 

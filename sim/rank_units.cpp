@@ -47,7 +47,7 @@ AskingUnits Rank::asking_units(const Walk& walk, const OpStatement& op) const {
 /// ask for the op.
 bool Rank::keeps(const OpStatement& op, const AskingUnits& asking, std::size_t call) const {
   return protocol_->keeps({.wanted = units_ == nullptr ? op.kept : !asking.empty(),
-                           .writes = op.writes.has_value(),
+                           .writes = op.writes || op.kind->preserves_value,
                            .call = static_cast<std::int64_t>(call)});
 }
 

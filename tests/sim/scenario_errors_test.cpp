@@ -200,6 +200,9 @@ TEST_CASE("an op has a known kind and tensors that go together", "[sim]") {
       {R"({"op": "zeros", "out": ["y"], "shape": [2, 2], "stride": [1]})",
        "5: a stride for 1 dimensions; expected one for each of [2, 2] (at "
        "/program/stages/0/0/stride)"},
+      {R"({"op": "record_stream", "in": ["x"], "out": ["y"]})",
+       "5: 'record_stream' makes no tensor; expected it under 'in_place' (at "
+       "/program/stages/0/0/op)"},
       {R"({"random": "sin", "in": ["x"], "out": ["y"]})",
        "5: 'sin' draws no random number; expected dropout, rand, bernoulli or the like (at "
        "/program/stages/0/0/random)"},
