@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/flat_map.hpp"
+#include "model/uses.hpp"
 
 namespace remat {
 namespace {
@@ -52,36 +53,17 @@ Uses uses_of(const Forward& forward) {
   uses.skipped_by = skipping_regions(forward);
   uses.forward_only = forward_only_statements(forward);
   for (std::size_t at = 0; at < forward.statements.size(); ++at) {
-    const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
-    const auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
-    const std::vector<ValueId> none;
-    if (const auto* needs = std::get_if<NeedsTensor>(&forward.statements[at])) {
-      uses.reads.push_back({at, needs->value});
-      uses.last_read[needs->value.index()] = at + 1;
+    each_use(forward, at, [&](ValueId value, Use use) {
+      if (use == Use::read || use == Use::saved) uses.reads.push_back({at, value});
+      if (use == Use::read) uses.last_read[value.index()] = at + 1;
+      if (use == Use::made) uses.made[value.index()] = at + 1;
+    });
+    const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at]);
+    if (wrapper == nullptr) continue;
+    for (const WrapperBegin::Boundary& boundary : wrapper->boundaries) {
+      uses.reads.push_back({at, wrapper->outputs[boundary.leaf]});
+      uses.made[boundary.value.index()] = wrapper->end + 1;
     }
-    if (const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at])) {
-      for (const WrapperBegin::Input& input : wrapper->inputs) {
-        uses.reads.push_back({at, input.value});
-        uses.last_read[input.value.index()] = at + 1;
-      }
-      for (const WrapperBegin::Boundary& boundary : wrapper->boundaries) {
-        uses.reads.push_back({at, wrapper->outputs[boundary.leaf]});
-        uses.made[boundary.value.index()] = wrapper->end + 1;
-      }
-    }
-    for (const ValueId input : op != nullptr       ? op->inputs
-                               : region != nullptr ? region->inputs
-                                                   : none) {
-      uses.reads.push_back({at, input});
-      uses.last_read[input.index()] = at + 1;
-    }
-    if (op == nullptr) continue;
-    for (const Save& save : op->saves) {
-      if (save.copy_of) uses.made[save.value.index()] = at + 1;
-      uses.reads.push_back({at, save.value});
-    }
-    for (const ValueId output : op->outputs)
-      if (op->writes != output) uses.made[output.index()] = at + 1;  // a written leaf is not made
   }
   if (forward.root) uses.last_read[forward.root->index()] = forward.statements.size() + 1;
   return uses;
@@ -219,23 +201,15 @@ std::vector<ValueId> values_from_outside(const Program& program, const Forward& 
     read.push_back(value);
   };
   for (std::size_t at = begin; at < end; ++at) {
-    if (const auto* region = std::get_if<RegionBegin>(&forward.statements[at]))
-      std::for_each(region->inputs.begin(), region->inputs.end(), meet);
-    if (const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at])) {
-      for (const WrapperBegin::Input& input : wrapper->inputs)
-        meet(input.value);
-    }
-    if (const auto* needs = std::get_if<NeedsTensor>(&forward.statements[at])) meet(needs->value);
     if (const auto* left = std::get_if<WrapperEnd>(&forward.statements[at])) {
       for (const WrapperBegin::Boundary& boundary :
            std::get<WrapperBegin>(forward.statements[left->begin]).boundaries)
         made.insert(boundary.value.index());
     }
-    const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
-    if (op == nullptr) continue;
-    std::for_each(op->inputs.begin(), op->inputs.end(), meet);
-    for (const ValueId output : op->outputs)
-      if (op->writes != output) made.insert(output.index());
+    each_use(forward, at, [&](ValueId value, Use use) {
+      if (use == Use::read) meet(value);
+      if (use == Use::made) made.insert(value.index());
+    });
   }
   return read;
 }
