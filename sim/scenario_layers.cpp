@@ -50,6 +50,7 @@ Json written_ratio(const RecomputeRatio& ratio) {
 void check_models(const JsonPlace& protocol, const Program& program) {
   const auto ratio = protocol.find("recompute_ratio");
   if (ratio && ratio->is_object()) check_models_of(*ratio, program);
+  if (const auto selections = protocol.find("sub_models")) check_models_of(*selections, program);
 }
 
 }  // namespace remat

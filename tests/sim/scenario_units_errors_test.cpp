@@ -75,6 +75,24 @@ TEST_CASE("a save unit stands for what its protocol can see", "[sim]") {
                                    });
 }
 
+TEST_CASE("a model with a selection of its own is one that there is", "[sim]") {
+  const std::string units = R"("units": {"a": {"ops": ["mm"]}}, "select": true, )";
+  const auto scenario = [&](const std::string& sub_models) {
+    return R"({"format": "rematsim-scenario", "version": 1, "program": {"stages": [[)"
+           R"({"checkpoint": "a", "body": [{"unit": "u", "body": []}]},)"
+           R"({"checkpoint": "b", "owner": "tower", "body": []}]]},)"
+           "\n\"protocol\": {\"name\": \"kept-ops\", " +
+           units + "\n\"sub_models\": " + sub_models + "}}";
+  };
+  CHECK(message_of(scenario(R"({"tower": false, "": true})")) == "no error");
+  CHECK(message_of(scenario(R"({"tower": false, "towel": ["a"]})")) ==
+        "s.json:3: no checkpointed region is a layer of a model 'towel'; expected one of '' "
+        "(regions without an owner), 'tower' (at /protocol/sub_models/towel)");
+  CHECK(message_of(scenario(R"({"u": true})")) ==
+        "s.json:3: no checkpointed region is a layer of a model 'u'; expected one of '' (regions "
+        "without an owner), 'tower' (at /protocol/sub_models/u)");
+}
+
 TEST_CASE("a ratio of recomputed layers is a number from 0 to 1, of a model that there is",
           "[sim]") {
   const auto wants = [](const std::string& what, const std::string& at = "") {
