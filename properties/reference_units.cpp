@@ -28,7 +28,6 @@ class UnitWalk {
  private:
   struct Frame {
     std::string owner;
-    std::vector<std::string> callables;
     std::set<std::pair<std::string, SaveUnit::Interval>> open;  // by the unit's name
   };
 
@@ -48,7 +47,7 @@ class UnitWalk {
 
   bool is_asked(const Frame& frame, const SaveUnit& unit, const std::string& op) const {
     if (!selects(frame.owner, unit)) return false;
-    for (const std::string& running : frame.callables)
+    for (const std::string& running : callables_)
       if (names(unit.callables, running)) return true;
     for (const SaveUnit::Interval& interval : unit.intervals)
       if (frame.open.contains({unit.name, interval})) return true;
@@ -127,9 +126,9 @@ class UnitWalk {
       own.owner = region.owner;
       return run(at + 1, region.end, &own);
     }
-    if (frame != nullptr) frame->callables.push_back(region.name);
+    callables_.push_back(region.name);
     const bool goes_on = run(at + 1, region.end, frame);
-    if (frame != nullptr) frame->callables.pop_back();
+    callables_.pop_back();
     return goes_on;
   }
 
@@ -137,7 +136,8 @@ class UnitWalk {
   const UnitConfig* config_;
   ReferenceUnits* found_;
   std::set<std::size_t> plain_layers_;
-  std::size_t n_catches_ = 0;  // around what is gone through
+  std::vector<std::string> callables_;  // that run, in a region and around it
+  std::size_t n_catches_ = 0;           // around what is gone through
   bool is_compiled_ = false;
   bool has_grad_ = true;
 };

@@ -82,7 +82,9 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
     const auto cache_of = std::exchange(walk.cache_of, index);
     const bool serves = std::exchange(walk.serves, false);
     WrapperCall* const wrapper = std::exchange(walk.wrapper, nullptr);
-    UnitState units = std::exchange(walk.units, {});
+    // Markers are a region's own; a callable that has been entered goes on in it.
+    UnitState outside = std::exchange(walk.units, {});
+    walk.units.callables = outside.callables;
     log_->body_begin(frame.number, walk.is_replay);
     frame.rng_position = rng_position_;
     flow = run(walk, at + 1, region.end);
@@ -94,7 +96,7 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
     walk.serves = serves;
     walk.wrapper = wrapper;
     if (flow == Flow::done) end_pass(walk, frame);
-    frame.units_at_end = std::exchange(walk.units, std::move(units));
+    frame.units_at_end = std::exchange(walk.units, std::move(outside));
   }
   frame.forward_done = true;
   log_->unit_end(frame.number, false, true, false, ended_by(flow, error_));

@@ -103,7 +103,6 @@ class DiagnosticsSound : public Invariant {
   /// One run of a checkpointed region in forward.
   struct Pass {
     std::string owner;
-    std::vector<std::string> callables;
     std::set<Interval> open;
     std::set<std::size_t> kept;                 // units that kept something
     std::map<Topic, std::int64_t> unkept = {};  // writes in place that were asked for
@@ -128,22 +127,21 @@ class DiagnosticsSound : public Invariant {
   }
 
   void begin(const EventView& event, const Facts& facts) {
-    if (event.text(Field::exec) != "forward") return;
-    const bool is_region = event.boolean(Field::checkpointed) != false;
-    if (!is_region) {
-      if (!passes_.empty()) passes_.back().callables.emplace_back(event.text(Field::unit));
-    } else if (!facts.in_replay() && event.has(Field::frame)) {
-      passes_.push_back({std::string(event.text(Field::owner)), {}, {}, {}, {}});
+    if (event.text(Field::exec) != "forward" || facts.in_replay()) return;
+    if (event.boolean(Field::checkpointed) == false) {
+      callables_.emplace_back(event.text(Field::unit));
+    } else if (event.has(Field::frame)) {
+      passes_.push_back({std::string(event.text(Field::owner)), {}, {}, {}});
     }
   }
 
   void end(const EventView& event, const Facts& facts) {
-    if (passes_.empty() || event.text(Field::exec) != "forward") return;
+    if (event.text(Field::exec) != "forward" || facts.in_replay()) return;
     if (event.boolean(Field::checkpointed) == false) {
-      if (!passes_.back().callables.empty()) passes_.back().callables.pop_back();
+      if (!callables_.empty()) callables_.pop_back();
       return;
     }
-    if (facts.in_replay() || !event.has(Field::frame)) return;
+    if (passes_.empty() || !event.has(Field::frame)) return;
     const Pass pass = std::move(passes_.back());
     passes_.pop_back();
     const std::string_view ended_by = event.text(Field::ended_by);
@@ -175,7 +173,7 @@ class DiagnosticsSound : public Invariant {
     const Pass& pass = passes_.back();
     const ConfiguredUnit& asked = units_[unit];
     return contains(asked.ops, op) ||
-           std::any_of(pass.callables.begin(), pass.callables.end(),
+           std::any_of(callables_.begin(), callables_.end(),
                        [&](const std::string& name) { return contains(asked.callables, name); }) ||
            std::any_of(pass.open.begin(), pass.open.end(),
                        [&](const Interval& interval) { return interval.first == unit; });
@@ -199,6 +197,7 @@ class DiagnosticsSound : public Invariant {
 
   void end_layers(std::int64_t seq) {
     passes_.clear();
+    callables_.clear();
     for (const auto& [owner, kept] : kept_) {
       for (std::size_t unit = 0; unit < units_.size(); ++unit) {
         if (!was_cut_short_ && is_selected(unit, owner) && !units_[unit].is_inert() &&
@@ -241,6 +240,7 @@ class DiagnosticsSound : public Invariant {
 
   std::vector<ConfiguredUnit> units_;
   std::vector<Pass> passes_;
+  std::vector<std::string> callables_;  // that run in this forward, in regions and around them
   std::map<std::string, std::set<std::size_t>> kept_;  // by owners that ran in this forward
   std::map<Topic, std::int64_t> expected_;             // with the event that shows it
   std::map<Topic, std::int64_t> told_;
