@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,8 @@ namespace remat {
 struct ProgramReading {
   /// Names of op kinds whose outputs a selective policy keeps; a statement's own `keep` wins.
   std::vector<std::string> kept_ops;
+  /// Save units keep something of that model's regions, by owner; without a word of none's.
+  std::function<bool(std::string_view owner)> keeps_units_of = {};
   OpRates rates;
 };
 

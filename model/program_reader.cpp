@@ -282,6 +282,36 @@ void ProgramReader::read_op(const JsonPlace& statement, std::string_view key) {
   add(statement, op, outputs);
 }
 
+/// A checkpointed region as it begins. torch refuses a reentrant one that has a policy: its forward
+/// makes no graph that the policy could spare a replay.
+RegionBegin ProgramReader::checkpoint_of(const JsonPlace& statement) const {
+  statement.allow_only(
+      {"checkpoint", "in", "body", "owner", "reentrant", "early_stop", "preserve_rng"});
+  RegionBegin region;
+  region.name = statement.at("checkpoint").text();
+  if (const auto owner = statement.find("owner")) region.owner = owner->text();
+  if (const auto flag = statement.find("reentrant")) {
+    region.reentrant = flag->boolean();
+    if (region.reentrant && reading_->keeps_units_of && reading_->keeps_units_of(region.owner)) {
+      flag->fail(
+          "a reentrant region keeps nothing for its replay, and save units are selected for " +
+          (region.owner.empty() ? std::string("its model") : "its model '" + region.owner + "'") +
+          "; expected false, or no selection for the model");
+    }
+  }
+  if (const auto flag = statement.find("early_stop")) region.early_stop = flag->boolean();
+  if (const auto flag = statement.find("preserve_rng")) region.preserves_rng = flag->boolean();
+  return region;
+}
+
+RegionBegin ProgramReader::unit_of(const JsonPlace& statement) {
+  statement.allow_only({"unit", "in", "body"});
+  RegionBegin region;
+  region.name = statement.at("unit").text();
+  region.kind = RegionKind::unit;
+  return region;
+}
+
 bool is_kept(const ProgramReading& reading, std::string_view kind) {
   const std::vector<std::string>& kept = reading.kept_ops;
   return std::find(kept.begin(), kept.end(), kind) != kept.end();

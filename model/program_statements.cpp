@@ -23,8 +23,8 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   if (statement.has("update")) return read_update(statement);
   if (statement.has("view")) return read_view(statement);
   if (statement.has("container")) return read_container(statement);
-  if (statement.has("checkpoint")) return read_region(statement, true);
-  if (statement.has("unit")) return read_region(statement, false);
+  if (statement.has("checkpoint")) return read_region(statement, checkpoint_of(statement));
+  if (statement.has("unit")) return read_region(statement, unit_of(statement));
   if (statement.has("exclude")) return read_excluded(statement);
   if (statement.has("region")) return read_remat_region(statement);
   if (statement.has("needs_tensor")) return read_needs_tensor(statement);
@@ -138,16 +138,7 @@ void ProgramReader::read_container(const JsonPlace& statement) {
   }
 }
 
-void ProgramReader::read_region(const JsonPlace& statement, bool checkpointed) {
-  const std::string_view key = checkpointed ? "checkpoint" : "unit";
-  statement.allow_only({key, "in", "body", "owner", "reentrant", "early_stop", "preserve_rng"});
-  RegionBegin region;
-  region.name = statement.at(key).text();
-  region.kind = checkpointed ? RegionKind::checkpointed : RegionKind::unit;
-  if (const auto owner = statement.find("owner")) region.owner = owner->text();
-  if (const auto flag = statement.find("reentrant")) region.reentrant = flag->boolean();
-  if (const auto flag = statement.find("early_stop")) region.early_stop = flag->boolean();
-  if (const auto flag = statement.find("preserve_rng")) region.preserves_rng = flag->boolean();
+void ProgramReader::read_region(const JsonPlace& statement, RegionBegin region) {
   std::optional<std::vector<ValueId>> own;
   if (const auto inputs = statement.find("in")) {
     own.emplace();

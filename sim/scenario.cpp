@@ -63,6 +63,9 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
     scenario.rank.dw_counts_once = options.compat == Compat::strict;
   }
   read_units(place, scenario);
+  reading.keeps_units_of = [policy = UnitPolicy(options.units, {})](std::string_view owner) {
+    return policy.keeps_any(owner);
+  };
   if (const auto ratio = place.find("recompute_ratio"))
     options.recompute_ratio = ratio_from(*ratio);
   if (const auto offload = place.find("offload")) {

@@ -55,15 +55,15 @@ std::vector<std::string> protocol_names() {
   return names;
 }
 
-Json region_schema(const char* key) {
-  return object({{key, text()},
+Json checkpoint_schema() {
+  return object({{"checkpoint", text()},
                  {"in", list_of(text())},
                  {"body", reference("body")},
                  {"owner", text()},
                  {"reentrant", flag()},
                  {"early_stop", flag()},
                  {"preserve_rng", flag()}},
-                {key, "body"});
+                {"checkpoint", "body"});
 }
 
 Json raise_schema() {
@@ -111,8 +111,8 @@ Json statement_schemas() {
                {"offset", integer(0)}},
               {"view", "in", "out"}),
        object({{"container", text()}, {"in", names}}, {"container", "in"}),
-       region_schema("checkpoint"),
-       region_schema("unit"),
+       checkpoint_schema(),
+       object({{"unit", text()}, {"in", names}, {"body", body}}, {"unit", "body"}),
        object({{"exclude", text()},
                {"in", list_of(reference("argument"))},
                {"kwargs", map_of(reference("argument"))},

@@ -310,8 +310,9 @@ TEST_CASE("a block has a body, and says of itself what it may", "[sim]") {
        "early_stop, "
        "preserve_rng (at /program/stages/0/0/early)"},
       {R"({"unit": "u", "body": [], "early": true})",
-       "5: unknown key 'early'; expected one of unit, in, body, owner, reentrant, early_stop, "
-       "preserve_rng (at /program/stages/0/0/early)"},
+       "5: unknown key 'early'; expected one of unit, in, body (at /program/stages/0/0/early)"},
+      {R"({"unit": "u", "body": [], "owner": "m"})",
+       "5: unknown key 'owner'; expected one of unit, in, body (at /program/stages/0/0/owner)"},
       {R"({"checkpoint": "c", "body": [], "reentrant": 1})",
        "5: this is 1; expected true or false (at /program/stages/0/0/reentrant)"},
       {R"({"checkpoint": "c", "in": ["y"], "body": []})",

@@ -93,6 +93,32 @@ TEST_CASE("a model with a selection of its own is one that there is", "[sim]") {
         "without an owner), 'tower' (at /protocol/sub_models/u)");
 }
 
+TEST_CASE("a reentrant region is not one of a model that selects save units", "[sim]") {
+  const auto scenario = [](const std::string& owner, const std::string& protocol) {
+    return R"({"format": "rematsim-scenario", "version": 1, "program": {"stages": [[)"
+           "\n{\"checkpoint\": \"a\", \"reentrant\": true, " +
+           owner + R"("body": []}]]}, "protocol": {"name": )" + protocol + "}}";
+  };
+  const std::string units = R"("kept-ops", "units": {"u": {"ops": ["mm"]}}, "select": true)";
+  const std::string tower = R"("owner": "tower", )";
+  const std::string refused =
+      "s.json:2: a reentrant region keeps nothing for its replay, and save units are selected for ";
+  CHECK(message_of(scenario("", units)) ==
+        refused +
+            "its model; expected false, or no selection for the model (at "
+            "/program/stages/0/0/reentrant)");
+  CHECK(message_of(scenario(tower, units)) ==
+        refused +
+            "its model 'tower'; expected false, or no selection for the model (at "
+            "/program/stages/0/0/reentrant)");
+  for (const std::string& none :
+       {units + R"(, "sub_models": {"tower": false})", units + R"(, "keeps_any": false)",
+        std::string(R"("kept-ops")"), std::string(R"("torch")")}) {
+    CAPTURE(none);
+    CHECK(message_of(scenario(tower, none)) == "no error");
+  }
+}
+
 TEST_CASE("a ratio of recomputed layers is a number from 0 to 1, of a model that there is",
           "[sim]") {
   const auto wants = [](const std::string& what, const std::string& at = "") {
