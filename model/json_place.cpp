@@ -239,6 +239,12 @@ std::int64_t JsonPlace::integer(std::int64_t least) const {
   return value_->get<std::int64_t>();
 }
 
+double JsonPlace::fraction() const {
+  const bool fits = value_->is_number() && value_->get<double>() >= 0 && value_->get<double>() <= 1;
+  if (!fits) fail("this is " + kind_of(*value_) + "; expected a number from 0 to 1");
+  return value_->get<double>();
+}
+
 std::vector<std::string> JsonPlace::texts() const {
   std::vector<std::string> texts;
   for (const JsonPlace& item : items())

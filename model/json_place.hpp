@@ -57,6 +57,8 @@ class JsonPlace {
   bool boolean() const;
   /// An integer of at least `least`.
   std::int64_t integer(std::int64_t least) const;
+  /// A number from 0 to 1.
+  double fraction() const;
   std::vector<std::string> texts() const;
   std::vector<std::int64_t> integers(std::int64_t least) const;
   /// The value as compact JSON text.

@@ -91,6 +91,16 @@ constexpr OpKind with(std::string_view name, std::span<const Monomial> value,
                       std::span<const SaveRule> saves, ShapeRule shape = ShapeRule::like_first) {
   return {.name = name, .value = value, .saves = saves, .shape = shape};
 }
+constexpr OpKind picking(std::string_view name, std::span<const SaveRule> saves) {
+  return {.name = name, .value = picked_by_output, .saves = saves, .beside = Beside::indices};
+}
+constexpr OpKind dropping(std::string_view name) {
+  return {.name = name,
+          .value = picked_by_output,
+          .saves = second_output,
+          .beside = Beside::mask,
+          .draws = true};
+}
 
 constexpr std::array table = {
     matmul("mm"),
@@ -121,12 +131,15 @@ constexpr std::array table = {
     by_output("sqrt"),
     by_output("sigmoid"),
     by_output("_log_softmax"),
-    with("topk", picked_by_output, second_output),
-    with("max", picked_by_output, second_output),
-    with("max_pool2d_with_indices", picked_by_output, pool_saves),
+    picking("topk", second_output),
+    picking("max", second_output),
+    picking("max_pool2d_with_indices", pool_saves),
     with("native_layer_norm", normalized, layer_norm_saves),
     with("layernorm", normalized, layer_norm_saves),
-    with("native_batch_norm", normalized, batch_norm_saves),
+    OpKind{.name = "native_batch_norm",
+           .value = normalized,
+           .saves = batch_norm_saves,
+           .beside = Beside::channel_statistics},
     with("rmsnorm", scaled, rms_norm_saves),
     with("_scaled_dot_product_flash_attention_for_cpu", attention, attention_saves),
     with("attention", attention, attention_saves),
@@ -138,9 +151,8 @@ constexpr std::array table = {
     with("index_add", placed, source_saves),
     with("masked_fill", product, mask_input),
     with("where", chosen, condition_input),
-    OpKind{
-        .name = "native_dropout", .value = picked_by_output, .saves = second_output, .draws = true},
-    OpKind{.name = "dropout", .value = picked_by_output, .saves = second_output, .draws = true},
+    dropping("native_dropout"),
+    dropping("dropout"),
     linear("add", ShapeRule::broadcast),
     linear("sub", ShapeRule::broadcast),
     linear("sum", ShapeRule::scalar),
@@ -187,10 +199,19 @@ constexpr std::array table = {
     no_node("zeros"),
     no_node("gt"),
     no_node("floor_divide"),
-    no_node("sort"),
+    OpKind{.name = "sort",
+           .value = {},
+           .saves = {},
+           .beside = Beside::indices,
+           .differentiable = false},
     no_node("argsort"),
     no_node("bincount"),
     no_node("ones_like"),
+    OpKind{.name = "record_stream",
+           .value = {},
+           .saves = {},
+           .differentiable = false,
+           .preserves_value = true},
     random("rand"),
     random("randn"),
     random("bernoulli"),

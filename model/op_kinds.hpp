@@ -36,6 +36,14 @@ enum class ShapeRule : std::uint8_t {
   embedding     // weight (v, d), index (…) → (…, d)
 };
 
+/// What an op makes beside its first output (a statement may give shapes and types of its own).
+enum class Beside : std::uint8_t {
+  row_statistics,      // one number a row, of the first input's type
+  channel_statistics,  // one a channel, the second dimension
+  indices,             // one for each element of the first output, i64
+  mask                 // likewise, bool
+};
+
 enum class ValueForm : std::uint8_t {
   polynomial,  // output 0 is the sum of the monomials, each times a constant
   /// Output 0 is a·L^17 + c, L linear in the inputs: 17 has an inverse modulo p − 1, so backward
@@ -61,12 +69,15 @@ struct OpKind {
   std::span<const SaveRule> saves;  // in the order packed, inputs first
   ValueForm form = ValueForm::polynomial;
   ShapeRule shape = ShapeRule::like_first;
+  Beside beside = Beside::row_statistics;
   bool makes_view = false;         // the output lies on the first input's storage
   bool differentiable = true;      // gets a node where an input requires grad
   bool draws = false;              // takes a random number
   bool outputs_are_parts = false;  // every output is differentiable, as of unbind
   bool is_matmul = false;          // its cost is that of the arithmetic, not of the bytes
   Exchange exchange = Exchange::none;
+  /// By its schema it writes its first input, which keeps its value. It makes nothing.
+  bool preserves_value = false;
 };
 
 /// The row of a kind by its plain name ("mm"), or of a framework's ("aten.mm.default",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/flat_map.hpp"
+#include "model/uses.hpp"
 
 namespace remat {
 namespace {
@@ -52,36 +53,17 @@ Uses uses_of(const Forward& forward) {
   uses.skipped_by = skipping_regions(forward);
   uses.forward_only = forward_only_statements(forward);
   for (std::size_t at = 0; at < forward.statements.size(); ++at) {
-    const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
-    const auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
-    const std::vector<ValueId> none;
-    if (const auto* needs = std::get_if<NeedsTensor>(&forward.statements[at])) {
-      uses.reads.push_back({at, needs->value});
-      uses.last_read[needs->value.index()] = at + 1;
+    each_use(forward, at, [&](ValueId value, Use use) {
+      if (use == Use::read || use == Use::saved) uses.reads.push_back({at, value});
+      if (use == Use::read) uses.last_read[value.index()] = at + 1;
+      if (use == Use::made) uses.made[value.index()] = at + 1;
+    });
+    const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at]);
+    if (wrapper == nullptr) continue;
+    for (const WrapperBegin::Boundary& boundary : wrapper->boundaries) {
+      uses.reads.push_back({at, wrapper->outputs[boundary.leaf]});
+      uses.made[boundary.value.index()] = wrapper->end + 1;
     }
-    if (const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at])) {
-      for (const WrapperBegin::Input& input : wrapper->inputs) {
-        uses.reads.push_back({at, input.value});
-        uses.last_read[input.value.index()] = at + 1;
-      }
-      for (const WrapperBegin::Boundary& boundary : wrapper->boundaries) {
-        uses.reads.push_back({at, wrapper->outputs[boundary.leaf]});
-        uses.made[boundary.value.index()] = wrapper->end + 1;
-      }
-    }
-    for (const ValueId input : op != nullptr       ? op->inputs
-                               : region != nullptr ? region->inputs
-                                                   : none) {
-      uses.reads.push_back({at, input});
-      uses.last_read[input.index()] = at + 1;
-    }
-    if (op == nullptr) continue;
-    for (const Save& save : op->saves) {
-      if (save.copy_of) uses.made[save.value.index()] = at + 1;
-      uses.reads.push_back({at, save.value});
-    }
-    for (const ValueId output : op->outputs)
-      if (op->writes != output) uses.made[output.index()] = at + 1;  // a written leaf is not made
   }
   if (forward.root) uses.last_read[forward.root->index()] = forward.statements.size() + 1;
   return uses;
@@ -153,6 +135,38 @@ void find_constants(Program& program) {
   }
 }
 
+using LayerNames = std::map<std::string, std::map<std::string, std::size_t>>;  // by model
+
+void number_layers(Forward& forward, LayerNames& known) {
+  std::vector<RegionBegin*> open;
+  for (std::size_t at = 0; at < forward.statements.size(); ++at) {
+    auto* region = std::get_if<RegionBegin>(&forward.statements[at]);
+    if (region == nullptr || region->kind != RegionKind::checkpointed) continue;
+    while (!open.empty() && open.back()->end < at)
+      open.pop_back();
+    const auto is_of_it = [&](const RegionBegin* outer) { return outer->owner == region->owner; };
+    const auto outer = std::find_if(open.rbegin(), open.rend(), is_of_it);
+    auto& names = known[region->owner];
+    region->layer.index = outer != open.rend()
+                              ? (*outer)->layer.index
+                              : names.try_emplace(region->name, names.size()).first->second;
+    open.push_back(region);
+  }
+}
+
+void number_layers(Program& program) {
+  LayerNames known;
+  for (Forward& forward : program.forwards)
+    number_layers(forward, known);
+  for (Forward& forward : program.forwards) {
+    for (Statement& statement : forward.statements) {
+      auto* region = std::get_if<RegionBegin>(&statement);
+      if (region != nullptr && region->kind == RegionKind::checkpointed)
+        region->layer.count = known.at(region->owner).size();
+    }
+  }
+}
+
 /// A view is what lies on an input's storage; what is written in place stays what it was. Source:
 /// torch's autograd, for which `_unsafe_view` makes none.
 void find_views(Program& program) {
@@ -187,23 +201,15 @@ std::vector<ValueId> values_from_outside(const Program& program, const Forward& 
     read.push_back(value);
   };
   for (std::size_t at = begin; at < end; ++at) {
-    if (const auto* region = std::get_if<RegionBegin>(&forward.statements[at]))
-      std::for_each(region->inputs.begin(), region->inputs.end(), meet);
-    if (const auto* wrapper = std::get_if<WrapperBegin>(&forward.statements[at])) {
-      for (const WrapperBegin::Input& input : wrapper->inputs)
-        meet(input.value);
-    }
-    if (const auto* needs = std::get_if<NeedsTensor>(&forward.statements[at])) meet(needs->value);
     if (const auto* left = std::get_if<WrapperEnd>(&forward.statements[at])) {
       for (const WrapperBegin::Boundary& boundary :
            std::get<WrapperBegin>(forward.statements[left->begin]).boundaries)
         made.insert(boundary.value.index());
     }
-    const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
-    if (op == nullptr) continue;
-    std::for_each(op->inputs.begin(), op->inputs.end(), meet);
-    for (const ValueId output : op->outputs)
-      if (op->writes != output) made.insert(output.index());
+    each_use(forward, at, [&](ValueId value, Use use) {
+      if (use == Use::read) meet(value);
+      if (use == Use::made) made.insert(value.index());
+    });
   }
   return read;
 }
@@ -211,6 +217,7 @@ std::vector<ValueId> values_from_outside(const Program& program, const Forward& 
 void finish_program(Program& program) {
   find_constants(program);
   find_views(program);
+  number_layers(program);
   for (Forward& forward : program.forwards) {
     const Uses uses = uses_of(forward);
     for (std::size_t at = 0; at < forward.statements.size(); ++at) {
@@ -227,16 +234,16 @@ void finish_program(Program& program) {
   }
 }
 
-std::set<std::string> checkpoint_owners(const Program& program) {
-  std::set<std::string> owners;
+std::map<std::string, std::size_t> layers_of_models(const Program& program) {
+  std::map<std::string, std::size_t> models;
   for (const Forward& forward : program.forwards) {
     for (const Statement& statement : forward.statements) {
       const auto* region = std::get_if<RegionBegin>(&statement);
       if (region != nullptr && region->kind == RegionKind::checkpointed)
-        owners.insert(region->owner);
+        models.try_emplace(region->owner, region->layer.count);
     }
   }
-  return owners;
+  return models;
 }
 
 }  // namespace remat

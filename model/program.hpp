@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -99,10 +99,17 @@ enum class RegionKind : std::uint8_t {
   checkpointed,  // what its protocol makes of it
 };
 
+/// Which of a model's layers a checkpointed region is, and of how many.
+struct LayerPlace {
+  std::size_t index = 0;
+  std::size_t count = 1;
+};
+
 /// A region runs up to the statement at `end`, its RegionEnd.
 struct RegionBegin {
   std::string name;
   std::string owner;  // the model that it is a layer of, where there are several
+  LayerPlace layer;   // among the owner's; of checkpointed ones
   std::optional<std::int64_t> invocation;
   RegionKind kind = RegionKind::checkpointed;
   bool reentrant = false;
@@ -261,11 +268,14 @@ struct Program {
 std::vector<ValueId> values_from_outside(const Program& program, const Forward& forward,
                                          std::size_t begin, std::size_t end);
 
-/// Finds what each region captures and hands out, and gives every layout its constant: the last
-/// step of making a program.
+/// Finds what each region captures and hands out, numbers the layers of each model, and gives every
+/// layout its constant: the last step of making a program.
+///
+/// Layers are numbered as the program comes to them. Regions of one name are one layer, called
+/// again; a region within another of the same model is part of that layer.
 void finish_program(Program& program);
 
-/// The models that the program's checkpointed regions are layers of.
-std::set<std::string> checkpoint_owners(const Program& program);
+/// The models that the program's checkpointed regions are layers of, and how many each has.
+std::map<std::string, std::size_t> layers_of_models(const Program& program);
 
 }  // namespace remat

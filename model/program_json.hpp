@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@ namespace remat {
 struct ProgramReading {
   /// Names of op kinds whose outputs a selective policy keeps; a statement's own `keep` wins.
   std::vector<std::string> kept_ops;
+  /// Save units keep something of that model's regions, by owner; without a word of none's.
+  std::function<bool(std::string_view owner)> keeps_units_of = {};
   OpRates rates;
   std::vector<RankGroup> groups;  // of ranks that issue collectives together
   std::uint32_t rank = 0;         // that the program is read for

@@ -151,7 +151,10 @@ NewOp ProgramReader::start_op(const JsonPlace& statement, const std::string& nam
 TensorLayout ProgramReader::output_layout(const JsonPlace& statement, const NewOp& op,
                                           std::size_t j) const {
   TensorLayout layout;
+  const bool is_beside = j > 0 && !op.kind->outputs_are_parts;
   layout.dtype = op.inputs.empty() ? "f32" : value(op.inputs[0]).layout.dtype;
+  if (is_beside && op.kind->beside == Beside::indices) layout.dtype = "i64";
+  if (is_beside && op.kind->beside == Beside::mask) layout.dtype = "bool";
   if (const auto dtype = statement.find("dtype")) layout.dtype = dtype_at(*dtype);
   if (const auto dtypes = statement.find("dtypes")) layout.dtype = dtype_at(one_of(*dtypes, j));
   const auto shapes = statement.find("shapes");
@@ -173,9 +176,7 @@ TensorLayout ProgramReader::output_layout(const JsonPlace& statement, const NewO
     }
     layout.shape = std::move(inferred.shape);
   }
-  // Statistics and indices beside the first output, one a row.
-  if (j > 0 && !shapes && !op.kind->outputs_are_parts && !layout.shape.empty())
-    layout.shape.back() = 1;
+  if (is_beside && !shapes) layout.shape = shape_beside(op.kind->beside, layout.shape);
   layout.stride = dense_strides(layout.shape);
   if (const auto stride = statement.find("stride"); stride && !op.kind->makes_view) {
     layout.stride = stride->integers(0);
@@ -267,6 +268,10 @@ void ProgramReader::read_op(const JsonPlace& statement, std::string_view key) {
   statement.allow_only({key, "in", "out", "attrs", "keep", "dtype", "dtypes", "shape", "shapes",
                         "stride", "replay_offset", "saves", "cost_ns", "gradient_cost_ns"});
   NewOp op = start_op(statement, statement.at(key).text());
+  if (op.kind->preserves_value) {
+    statement.at(key).fail("'" + std::string(op.kind->name) +
+                           "' makes no tensor; expected it under 'in_place'");
+  }
   const std::vector<NewTensor> outputs = new_tensors(statement, op);
   std::vector<TensorLayout> layouts;
   std::vector<std::string> names;
@@ -282,6 +287,36 @@ void ProgramReader::read_op(const JsonPlace& statement, std::string_view key) {
   choose_saves(statement, op, names);
   add_cost(statement, op, layouts);
   add(statement, op, outputs);
+}
+
+/// A checkpointed region as it begins. torch refuses a reentrant one that has a policy: its forward
+/// makes no graph that the policy could spare a replay.
+RegionBegin ProgramReader::checkpoint_of(const JsonPlace& statement) const {
+  statement.allow_only(
+      {"checkpoint", "in", "body", "owner", "reentrant", "early_stop", "preserve_rng"});
+  RegionBegin region;
+  region.name = statement.at("checkpoint").text();
+  if (const auto owner = statement.find("owner")) region.owner = owner->text();
+  if (const auto flag = statement.find("reentrant")) {
+    region.reentrant = flag->boolean();
+    if (region.reentrant && reading_->keeps_units_of && reading_->keeps_units_of(region.owner)) {
+      flag->fail(
+          "a reentrant region keeps nothing for its replay, and save units are selected for " +
+          (region.owner.empty() ? std::string("its model") : "its model '" + region.owner + "'") +
+          "; expected false, or no selection for the model");
+    }
+  }
+  if (const auto flag = statement.find("early_stop")) region.early_stop = flag->boolean();
+  if (const auto flag = statement.find("preserve_rng")) region.preserves_rng = flag->boolean();
+  return region;
+}
+
+RegionBegin ProgramReader::unit_of(const JsonPlace& statement) {
+  statement.allow_only({"unit", "in", "body"});
+  RegionBegin region;
+  region.name = statement.at("unit").text();
+  region.kind = RegionKind::unit;
+  return region;
 }
 
 bool is_kept(const ProgramReading& reading, std::string_view kind) {

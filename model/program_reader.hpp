@@ -41,7 +41,9 @@ class ProgramReader {
   void read_update(const JsonPlace& statement);
   void read_view(const JsonPlace& statement);
   void read_container(const JsonPlace& statement);
-  void read_region(const JsonPlace& statement, bool checkpointed);
+  RegionBegin checkpoint_of(const JsonPlace& statement) const;
+  static RegionBegin unit_of(const JsonPlace& statement);
+  void read_region(const JsonPlace& statement, RegionBegin region);
   void read_excluded(const JsonPlace& statement);
   void read_remat_region(const JsonPlace& statement);
   void read_needs_tensor(const JsonPlace& statement);

@@ -25,8 +25,8 @@ void ProgramReader::read_statement(const JsonPlace& statement) {
   if (statement.has("update")) return read_update(statement);
   if (statement.has("view")) return read_view(statement);
   if (statement.has("container")) return read_container(statement);
-  if (statement.has("checkpoint")) return read_region(statement, true);
-  if (statement.has("unit")) return read_region(statement, false);
+  if (statement.has("checkpoint")) return read_region(statement, checkpoint_of(statement));
+  if (statement.has("unit")) return read_region(statement, unit_of(statement));
   if (statement.has("exclude")) return read_excluded(statement);
   if (statement.has("region")) return read_remat_region(statement);
   if (statement.has("needs_tensor")) return read_needs_tensor(statement);
@@ -56,6 +56,11 @@ void ProgramReader::read_in_place(const JsonPlace& statement) {
   statement.allow_only({"in_place", "in", "attrs", "keep", "saves", "cost_ns", "gradient_cost_ns"});
   NewOp op = start_op(statement, statement.at("in_place").text());
   if (op.inputs.empty()) statement.fail("nothing is written; expected a tensor under 'in'");
+  if (op.kind->preserves_value) {
+    add_cost(statement, op, {});
+    builder_.op(op, {});
+    return;
+  }
   const JsonPlace target = statement.at("in").items().front();
   const ProgramValue& old = value(op.inputs.front());
   const bool is_leaf = builder_.program().buffers[old.buffer].role != BufferRole::none;
@@ -136,16 +141,7 @@ void ProgramReader::read_container(const JsonPlace& statement) {
   }
 }
 
-void ProgramReader::read_region(const JsonPlace& statement, bool checkpointed) {
-  const std::string_view key = checkpointed ? "checkpoint" : "unit";
-  statement.allow_only({key, "in", "body", "owner", "reentrant", "early_stop", "preserve_rng"});
-  RegionBegin region;
-  region.name = statement.at(key).text();
-  region.kind = checkpointed ? RegionKind::checkpointed : RegionKind::unit;
-  if (const auto owner = statement.find("owner")) region.owner = owner->text();
-  if (const auto flag = statement.find("reentrant")) region.reentrant = flag->boolean();
-  if (const auto flag = statement.find("early_stop")) region.early_stop = flag->boolean();
-  if (const auto flag = statement.find("preserve_rng")) region.preserves_rng = flag->boolean();
+void ProgramReader::read_region(const JsonPlace& statement, RegionBegin region) {
   std::optional<std::vector<ValueId>> own;
   if (const auto inputs = statement.find("in")) {
     own.emplace();

@@ -154,16 +154,17 @@ class ProgramWriter {
     Json json;
     const bool is_view = op.kind->makes_view && !op.writes && !op.inputs.empty();
     if (op.group) return written_collective(op);
-    json[op.writes ? "in_place" : is_view ? "view" : op.kind->draws ? "random" : "op"] = op.name;
+    const bool is_in_place = op.writes || op.kind->preserves_value;
+    json[is_in_place ? "in_place" : is_view ? "view" : op.kind->draws ? "random" : "op"] = op.name;
     json["in"] = names(op.inputs);
-    if (!op.writes) json["out"] = names(op.outputs);
+    if (!is_in_place) json["out"] = names(op.outputs);
     if (is_view) {
       const TensorLayout& layout = value(op.outputs.front()).layout;
       json.update({{"shape", layout.shape}, {"stride", layout.stride}, {"offset", layout.offset}});
       if (layout.dtype != value(op.inputs.front()).layout.dtype) json["dtype"] = layout.dtype;
       return json;
     }
-    if (!op.writes) write_layouts(op, json);
+    if (!is_in_place) write_layouts(op, json);
     if (op.replay_offset != 0) json["replay_offset"] = op.replay_offset;
     if (op.kept) json["keep"] = true;
     write_saves(op, json);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/flat_map.hpp"
+#include "model/uses.hpp"
 
 namespace remat {
 namespace {
@@ -42,7 +43,7 @@ std::vector<std::vector<ValueId>> last_readers(const Program& program, const For
   FlatMap<std::size_t> born;
   std::vector<ValueId> made;
   for (std::size_t at = 0; at < forward.statements.size(); ++at) {
-    each_use(forward, at, [&](ValueId value) { last[value.index()] = at; });
+    each_use(forward, at, [&](ValueId value, Use) { last[value.index()] = at; });
     const auto* op = std::get_if<OpStatement>(&forward.statements[at]);
     if (op == nullptr) continue;
     for (const ValueId output : op->outputs) {
@@ -76,28 +77,6 @@ void move_places(Statement& statement, const std::vector<std::size_t>& place) {
 }
 
 }  // namespace
-
-void each_use(const Forward& forward, std::size_t at, const std::function<void(ValueId)>& use) {
-  const Statement& statement = forward.statements[at];
-  if (const auto* op = std::get_if<OpStatement>(&statement)) {
-    std::for_each(op->inputs.begin(), op->inputs.end(), use);
-    for (const Save& save : op->saves)
-      use(save.value);
-    std::for_each(op->outputs.begin(), op->outputs.end(), use);
-  } else if (const auto* region = std::get_if<RegionBegin>(&statement)) {
-    std::for_each(region->inputs.begin(), region->inputs.end(), use);
-  } else if (const auto* wrapper = std::get_if<WrapperBegin>(&statement)) {
-    for (const WrapperBegin::Input& input : wrapper->inputs)
-      use(input.value);
-  } else if (const auto* left = std::get_if<WrapperEnd>(&statement)) {
-    const auto& outputs = std::get<WrapperBegin>(forward.statements[left->begin]).outputs;
-    std::for_each(outputs.begin(), outputs.end(), use);
-  } else if (const auto* bind = std::get_if<Bind>(&statement)) {
-    use(bind->from);
-  } else if (const auto* needs = std::get_if<NeedsTensor>(&statement)) {
-    use(needs->value);
-  }
-}
 
 void add_releases(const Program& program, Forward& forward) {
   std::vector<std::vector<ValueId>> releases = last_readers(program, forward);

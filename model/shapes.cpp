@@ -96,6 +96,21 @@ InferredShape infer_shape(const OpKind& kind, const std::vector<Shape>& inputs) 
   return mismatch("a known shape rule");
 }
 
+Shape shape_beside(Beside beside, const Shape& first) {
+  Shape shape = first;
+  switch (beside) {
+    case Beside::row_statistics:
+      if (!shape.empty()) shape.back() = 1;
+      return shape;
+    case Beside::channel_statistics:
+      return shape.size() < 2 ? shape : Shape{shape[1]};
+    case Beside::indices:
+    case Beside::mask:
+      return shape;
+  }
+  return shape;
+}
+
 std::int64_t flops_of(const OpKind& kind, const std::vector<Shape>& inputs, const Shape& output) {
   const std::int64_t elements = element_count(output);
   const std::size_t left_at = kind.shape == ShapeRule::addmm ? 1 : 0;

@@ -18,6 +18,9 @@ struct InferredShape {
 };
 InferredShape infer_shape(const OpKind& kind, const std::vector<Shape>& inputs);
 
+/// The shape of an output beside the first, whose shape is `first`.
+Shape shape_beside(Beside beside, const Shape& first);
+
 /// "[4, 8]"
 std::string shown_shape(const Shape& shape);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <map>
 
 #include "model/collectives.hpp"
 #include "model/errors.hpp"
@@ -22,7 +24,7 @@ constexpr std::array<std::string_view, feature_count> feature_names = {
     "sharing",    "forward_only", "same_shapes",      "counted_policy",  "odd_params",
     "excluded",   "chains",       "nested_arguments", "fresh_arguments", "caught_errors",
     "save_units", "two_models",   "odd_markers",      "compiled",        "offload",
-    "ranks"};
+    "ranks",      "some_layers"};
 
 constexpr std::array<std::string_view, 11> protocol_names = {
     "torch", "torch-sac", "torch-reentrant", "none",    "exclude", "exclude-rederive",
@@ -210,6 +212,29 @@ void choose_kept_collectives(ChoiceTape& tape, Scenario& scenario) {
   if (choice != 0) scenario.options.keep_collectives = choice == 1;
 }
 
+/// Which layers are checkpointed, of each model or of one. What an edit is to end in needs its
+/// region. Drawn last, like a retry.
+void choose_layers(ChoiceTape& tape, GeneratedCase& made) {
+  if (!made.has(Feature::some_layers) || made.edit != Edit::none) return;
+  constexpr std::array ratios = {0.5, 0.7, 0.34, 1.0, 0.0};
+  RecomputeRatio& ratio = made.scenario.options.recompute_ratio;
+  const double chosen = ratios[tape.choose(ratios.size())];
+  if (tape.choose(3) < 2) {
+    ratio.of_models = chosen;
+    return;
+  }
+  const std::map<std::string, std::size_t> models = layers_of_models(made.scenario.program);
+  ratio.of_model[std::next(models.begin(), static_cast<std::ptrdiff_t>(tape.choose(models.size())))
+                     ->first] = chosen;
+}
+
+/// No layer may have become one of the second model.
+void drop_unknown_models(Scenario& scenario) {
+  const std::map<std::string, std::size_t> models = layers_of_models(scenario.program);
+  std::erase_if(scenario.options.units.sub_models,
+                [&](const auto& selection) { return !models.contains(selection.first); });
+}
+
 void set_options(ChoiceTape& tape, GeneratedCase& made) {
   Scenario& scenario = made.scenario;
   if (made.edit == Edit::fewer_saves_unchecked) scenario.options.determinism_check = false;
@@ -246,12 +271,14 @@ GeneratedCase generate_case(ChoiceTape& tape, const GeneratorOptions& options) {
   const ValueId root = body.write();
   write_by_caller(builder, body, made);
   scenario.program = builder.finish(root);
+  drop_unknown_models(scenario);
   set_options(tape, made);
   add_order(tape, made, plan);
   retry(tape, made);
   if (made.offloads()) choose_offload(tape, scenario);
   if (made.has_ranks() && (scenario.protocol == "torch-sac" || unit_kinds(scenario.protocol).any()))
     choose_kept_collectives(tape, scenario);
+  choose_layers(tape, made);
   scenario.config_json = config_json(protocol_json(scenario), scenario);
   return made;
 }

@@ -50,9 +50,10 @@ enum class Feature : std::uint8_t {
   odd_markers,       // D16: intervals that end before they begin, or are never begun or ended
   compiled,          // D17: stretches of ops that a policy may not see into
   offload,           // D21: groups whose saved tensors go to the host and come back
-  ranks              // D18: two to four ranks, and collectives
+  ranks,             // D18: two to four ranks, and collectives
+  some_layers        // D16: a part of the layers is checkpointed, the others run as plain code
 };
-inline constexpr std::size_t feature_count = 36;
+inline constexpr std::size_t feature_count = 37;
 std::string_view name_of(Feature feature);
 
 /// One generated case: a scenario, and what is to come out of it.

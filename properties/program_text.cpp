@@ -152,15 +152,16 @@ class ProgramText {
   void write_op(const OpStatement& op, std::size_t depth) {
     if (op.by_caller) return line(depth, fmt::format("the caller writes {}", name(op.inputs[0])));
     std::string text;
-    if (op.writes) {
+    const bool is_in_place = op.writes || op.kind->preserves_value;
+    if (is_in_place) {
       text = fmt::format("{}_({})", op.name, names(op.inputs));
     } else {
       text = fmt::format("{} = {}({})", names(op.outputs), op.name, names(op.inputs));
     }
-    if (op.kind->makes_view && !op.writes) {
+    if (op.kind->makes_view && !is_in_place) {
       const TensorLayout& layout = value(op.outputs[0]).layout;
       text += fmt::format(", a view {} at {}", shown_shape(layout), layout.offset);
-    } else if (!op.writes) {
+    } else if (!is_in_place) {
       text += ", " + shown_shape(value(op.outputs[0]).layout);
     }
     std::vector<std::string> saves;

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "properties/reference_layers.hpp"
+
 namespace remat {
 ReferenceRules reference_rules(const Scenario& scenario) {
   ReferenceRules rules;
@@ -24,6 +26,7 @@ ReferenceRules reference_rules(const Scenario& scenario) {
     rules.units = reference_units(scenario);
     rules.reentrant_without_units = scenario.options.units.reentrant_without_units;
   }
+  rules.plain_layers = reference_plain_layers(scenario);
   rules.early_stop = scenario.options.early_stop || rules.remat;
   rules.keep_every = scenario.options.keep_every;
   rules.keeps_collectives = scenario.options.keep_collectives.value_or(true);

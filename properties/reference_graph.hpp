@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "model/program.hpp"
@@ -27,12 +28,15 @@ struct ReferenceRules {
   bool reentrant_without_units = false;  // regions of models that keep nothing (P8)
   bool early_stop = true;
   std::int64_t keep_every = 0;
-  bool keeps_collectives = true;      // those that are asked for (A3)
-  bool tracks_nested_outputs = true;  // P2: not as torch, which loses those in containers
+  bool keeps_collectives = true;            // those that are asked for (A3)
+  bool tracks_nested_outputs = true;        // P2: not as torch, which loses those in containers
+  std::set<std::size_t> plain_layers = {};  // by where they end: checkpointed by name only
 
   /// What becomes of a region where gradients are on.
   Regions mode_of(const RegionBegin& region) const {
-    if (region.kind != RegionKind::checkpointed || regions == Regions::plain) return Regions::plain;
+    if (region.kind != RegionKind::checkpointed || regions == Regions::plain ||
+        plain_layers.contains(region.end))
+      return Regions::plain;
     const bool keeps_nothing = reentrant_without_units && units->without_any.contains(region.owner);
     return region.reentrant || keeps_nothing ? Regions::reentrant : regions;
   }

@@ -273,7 +273,8 @@ class Walker {
   bool is_kept(std::size_t at, const OpStatement& op, std::size_t frame) {
     if (rules_->units) return rules_->units->kept.contains(at);
     const std::int64_t call = calls_[{frame, op.name}]++;
-    if (!op.kept || op.writes || op.kind->name == "detach") return false;
+    const bool is_mutating = op.writes || op.kind->name == "record_stream";
+    if (!op.kept || is_mutating || op.kind->name == "detach") return false;
     if (op.group && !rules_->keeps_collectives) return false;
     return rules_->keep_every == 0 || call % rules_->keep_every == 0;
   }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "properties/reference_layers.hpp"
 #include "properties/reference_wrappers.hpp"
 
 namespace remat {
@@ -17,14 +18,16 @@ bool names(const std::vector<std::string>& list, const std::string& name) {
 class UnitWalk {
  public:
   UnitWalk(const Scenario& scenario, ReferenceUnits& found)
-      : scenario_(&scenario), config_(&scenario.options.units), found_(&found) {}
+      : scenario_(&scenario),
+        config_(&scenario.options.units),
+        found_(&found),
+        plain_layers_(reference_plain_layers(scenario)) {}
 
   void walk() { run(0, statements().size(), nullptr); }
 
  private:
   struct Frame {
     std::string owner;
-    std::vector<std::string> callables;
     std::set<std::pair<std::string, SaveUnit::Interval>> open;  // by the unit's name
   };
 
@@ -44,7 +47,7 @@ class UnitWalk {
 
   bool is_asked(const Frame& frame, const SaveUnit& unit, const std::string& op) const {
     if (!selects(frame.owner, unit)) return false;
-    for (const std::string& running : frame.callables)
+    for (const std::string& running : callables_)
       if (names(unit.callables, running)) return true;
     for (const SaveUnit::Interval& interval : unit.intervals)
       if (frame.open.contains({unit.name, interval})) return true;
@@ -53,7 +56,8 @@ class UnitWalk {
 
   void meet_op(std::size_t at, const OpStatement& op, const Frame& frame) {
     const bool is_hidden = is_compiled_ && scenario_->protocol != "kept-ops";
-    if (op.writes || op.kind->name == "detach" || is_hidden || !keeps_any(frame.owner)) return;
+    const bool is_mutating = op.writes || op.kind->name == "record_stream";
+    if (is_mutating || op.kind->name == "detach" || is_hidden || !keeps_any(frame.owner)) return;
     if (op.group && !scenario_->options.keep_collectives.value_or(false)) return;
     const std::string name(op.kind->name);
     for (const SaveUnit& unit : config_->units)
@@ -112,8 +116,8 @@ class UnitWalk {
   }
 
   bool run_region(std::size_t at, const RegionBegin& region, Frame* frame) {
-    if (region.kind == RegionKind::checkpointed) {
-      if (!has_grad_) return run(at + 1, region.end, frame);  // no region then: plain code
+    const bool is_plain = !has_grad_ || plain_layers_.contains(region.end);
+    if (region.kind == RegionKind::checkpointed && !is_plain) {
       const bool keeps_nothing = !keeps_any(region.owner);
       if (keeps_nothing) found_->without_any.insert(region.owner);
       // A reentrant region has no policy of its own: it is code of the region around it.
@@ -123,16 +127,18 @@ class UnitWalk {
       own.owner = region.owner;
       return run(at + 1, region.end, &own);
     }
-    if (frame != nullptr) frame->callables.push_back(region.name);
+    callables_.push_back(region.name);
     const bool goes_on = run(at + 1, region.end, frame);
-    if (frame != nullptr) frame->callables.pop_back();
+    callables_.pop_back();
     return goes_on;
   }
 
   const Scenario* scenario_;
   const UnitConfig* config_;
   ReferenceUnits* found_;
-  std::size_t n_catches_ = 0;  // around what is gone through
+  std::set<std::size_t> plain_layers_;
+  std::vector<std::string> callables_;  // that run, in a region and around it
+  std::size_t n_catches_ = 0;           // around what is gone through
   bool is_compiled_ = false;
   bool has_grad_ = true;
 };

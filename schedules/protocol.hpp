@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "model/program.hpp"
+
 namespace remat {
 
 class UnitPolicy;
@@ -13,6 +15,7 @@ struct RegionTraits {
   bool reentrant = false;
   bool early_stop = true;
   std::string_view owner = {};  // the model that it is a layer of
+  LayerPlace layer = {};        // among the owner's
 };
 
 /// What becomes of a checkpointed region.
@@ -65,7 +68,7 @@ struct CacheRules {
 /// An op call that a selective policy is asked about.
 struct KeepRequest {
   bool wanted = false;     // the user's policy keeps this op
-  bool writes = false;     // it writes an input in place
+  bool writes = false;     // it writes an input in place, at least by its schema
   bool exchanges = false;  // it is a collective
   std::int64_t call = 0;   // how many calls of the op came before, as the policy counts them
 };

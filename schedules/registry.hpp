@@ -10,6 +10,7 @@
 #include "schedules/offload_policy.hpp"
 #include "schedules/protocol.hpp"
 #include "schedules/protocol_fault.hpp"
+#include "schedules/recompute_ratio.hpp"
 #include "schedules/save_units.hpp"
 
 namespace remat {
@@ -46,6 +47,7 @@ struct ProtocolOptions {
   /// remat: state hooks keep the generator in step with a replay that leaves regions out. Without a
   /// word of it strict has them, and compat torch has not.
   std::optional<bool> state_hooks = std::nullopt;
+  RecomputeRatio recompute_ratio = {};
   /// kept-ops, kept-callables, markers.
   UnitConfig units = {};
   /// Under any protocol: what the program's offload groups keep goes to the host and comes back

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "model/releases.hpp"
+#include "model/uses.hpp"
 
 namespace remat {
 
@@ -19,7 +19,7 @@ Offloader::Offloader(const Program& program, const OffloadPolicy& policy, const 
 Offloader::Plan Offloader::plan_of(const Program& program, const Forward& forward) {
   Plan plan;
   const auto read_at = [&](std::size_t at) {
-    return [&plan, &program, at](ValueId value) {
+    return [&plan, &program, at](ValueId value, Use) {
       plan.last_reader[program.values[value].buffer.index()] = at + 1;
     };
   };
@@ -29,8 +29,9 @@ Offloader::Plan Offloader::plan_of(const Program& program, const Forward& forwar
     if (const auto* group = std::get_if<OffloadBegin>(&forward.statements[at]))
       plan.groups.push_back({group->name, group->level, at, group->end});
   }
-  if (forward.root) read_at(end)(*forward.root);
-  std::for_each(forward.other_roots.begin(), forward.other_roots.end(), read_at(end));
+  if (forward.root) read_at(end)(*forward.root, Use::read);
+  for (const ValueId root : forward.other_roots)
+    read_at(end)(root, Use::read);
   return plan;
 }
 

@@ -29,8 +29,10 @@ Flow Rank::run_region(Walk& walk, std::size_t at, const RegionBegin& region) {
   }
   RegionMode mode = RegionMode::plain;
   if (region.kind == RegionKind::checkpointed && walk.grad) {
-    mode = protocol_->region(
-        {.reentrant = region.reentrant, .early_stop = region.early_stop, .owner = region.owner});
+    mode = protocol_->region({.reentrant = region.reentrant,
+                              .early_stop = region.early_stop,
+                              .owner = region.owner,
+                              .layer = region.layer});
   }
   switch (mode) {
     case RegionMode::plain:
@@ -46,11 +48,10 @@ Flow Rank::run_region(Walk& walk, std::size_t at, const RegionBegin& region) {
 Flow Rank::run_plain_region(Walk& walk, std::size_t at, const RegionBegin& region) {
   log_->push_unit(region.name, region.invocation);
   log_->unit_begin(std::nullopt, false, false, false, std::nullopt);
-  const bool is_callable = region.kind == RegionKind::unit;
-  if (is_callable) walk.units.callables.push_back(region.name);
+  walk.units.callables.push_back(region.name);
   const Flow flow = run(walk, at + 1, region.end);
   const bool stays = flow == Flow::failed && has(RankFault::unit_scope_left);
-  if (is_callable && !stays) walk.units.callables.pop_back();
+  if (!stays) walk.units.callables.pop_back();
   log_->unit_end(std::nullopt, false, false, false, ended_by(flow, error_));
   log_->pop_unit();
   return flow;
@@ -81,7 +82,9 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
     const auto cache_of = std::exchange(walk.cache_of, index);
     const bool serves = std::exchange(walk.serves, false);
     WrapperCall* const wrapper = std::exchange(walk.wrapper, nullptr);
-    UnitState units = std::exchange(walk.units, {});
+    // Markers are a region's own; a callable that has been entered goes on in it.
+    UnitState outside = std::exchange(walk.units, {});
+    walk.units.callables = outside.callables;
     log_->body_begin(frame.number, walk.is_replay);
     frame.rng_position = counts_.rng_position;
     flow = run(walk, at + 1, region.end);
@@ -93,7 +96,7 @@ Flow Rank::run_checkpointed(Walk& walk, std::size_t at, const RegionBegin& regio
     walk.serves = serves;
     walk.wrapper = wrapper;
     if (flow == Flow::done) end_pass(walk, frame);
-    frame.units_at_end = std::exchange(walk.units, std::move(units));
+    frame.units_at_end = std::exchange(walk.units, std::move(outside));
   }
   frame.forward_done = true;
   log_->unit_end(frame.number, false, true, false, ended_by(flow, error_));

@@ -48,7 +48,7 @@ AskingUnits Rank::asking_units(const Walk& walk, const OpStatement& op) const {
 bool Rank::keeps(const OpStatement& op, const AskingUnits& asking, std::size_t call) const {
   if (op.group && has(RankFault::collectives_kept_by_rank)) return false;
   return protocol_->keeps({.wanted = units_ == nullptr ? op.kept : !asking.empty(),
-                           .writes = op.writes.has_value(),
+                           .writes = op.writes || op.kind->preserves_value,
                            .exchanges = op.group.has_value(),
                            .call = static_cast<std::int64_t>(call)});
 }
@@ -92,13 +92,19 @@ void Rank::warn(const Diagnosis& diagnosis, const std::string& message) {
 /// What is wrong with the configuration shows before anything runs.
 void Rank::warn_of_config() {
   if (units_ == nullptr) return;
-  for (const std::string& owner : checkpoint_owners(*program_)) {
+  for (const auto& [owner, n_layers] : layers_of_models(*program_)) {
+    const RegionMode first_layer =
+        protocol_->region({.owner = owner, .layer = {.index = 0, .count = n_layers}});
     for (std::size_t i = 0; i < units_->units().size(); ++i) {
       const SaveUnit& unit = units_->units()[i];
       if (!units_->is_selected(owner, i)) continue;
       if (unit.is_inert()) {
         warn({"W-INERT", owner, unit.name, {}},
              fmt::format("{} of {} stands for nothing: none of its ops is registered", unit.name,
+                         model_named(owner)));
+      } else if (first_layer == RegionMode::plain) {
+        warn({"W-IGNORED", owner, unit.name, {}},
+             fmt::format("{} of {} is selected, and none of its layers is checkpointed", unit.name,
                          model_named(owner)));
       } else if (!units_->keeps_any(owner)) {
         warn({"W-IGNORED", owner, unit.name, {}},

@@ -12,6 +12,7 @@
 #include "model/json_place.hpp"
 #include "model/program_json.hpp"
 #include "schedules/action_list.hpp"
+#include "sim/scenario_layers.hpp"
 #include "sim/scenario_offload.hpp"
 #include "sim/scenario_ranks.hpp"
 #include "sim/scenario_units.hpp"
@@ -34,10 +35,16 @@ BoundaryPasses boundaries_of(const JsonPlace& place) {
 }
 
 void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& reading) {
-  place.allow_only({"name", "early_stop", "compat", "determinism_check", "preserve_rng",
-                    "allow_cache_entry_mutation", "ambient_hooks", "boundaries", "state_hooks",
-                    "dw_tasks", "keep", "keep_collectives", "keep_every", "units", "select",
-                    "sub_models", "keeps_any", "mode", "offload"});
+  place.allow_only({"name",          "early_stop",
+                    "compat",        "determinism_check",
+                    "preserve_rng",  "allow_cache_entry_mutation",
+                    "ambient_hooks", "boundaries",
+                    "state_hooks",   "dw_tasks",
+                    "keep",          "keep_collectives",
+                    "keep_every",    "units",
+                    "select",        "sub_models",
+                    "keeps_any",     "mode",
+                    "offload",       "recompute_ratio"});
   scenario.protocol = place.at("name").text();
   if (make_protocol(scenario.protocol, {}) == nullptr) {
     place.at("name").fail("unknown protocol '" + scenario.protocol + "'; expected one of " +
@@ -69,6 +76,11 @@ void read_protocol(const JsonPlace& place, Scenario& scenario, ProgramReading& r
     scenario.rank.dw_counts_once = options.compat == Compat::strict;
   }
   read_units(place, scenario);
+  reading.keeps_units_of = [policy = UnitPolicy(options.units, {})](std::string_view owner) {
+    return policy.keeps_any(owner);
+  };
+  if (const auto ratio = place.find("recompute_ratio"))
+    options.recompute_ratio = ratio_from(*ratio);
   if (const auto offload = place.find("offload")) {
     options.offload = offload_from(*offload);
     if (!options.offload && scenario.protocol == "offload")
@@ -300,6 +312,7 @@ Scenario parse_scenario(const std::string& file, const std::string& text) {
   if (const auto machine = root.find("machine")) read_machine(*machine, scenario, reading);
   read_ranks(root, scenario, reading);
   read_programs(root.at("program"), scenario, reading);
+  if (const auto protocol = root.find("protocol")) check_models(*protocol, scenario.program);
   const auto steps = root.find("steps");
   const std::int64_t n_steps = steps ? steps->integer(1) : 1;
   if (n_steps > steps_max)

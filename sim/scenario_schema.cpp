@@ -56,15 +56,15 @@ std::vector<std::string> protocol_names() {
   return names;
 }
 
-Json region_schema(const char* key) {
-  return object({{key, text()},
+Json checkpoint_schema() {
+  return object({{"checkpoint", text()},
                  {"in", list_of(text())},
                  {"body", reference("body")},
                  {"owner", text()},
                  {"reentrant", flag()},
                  {"early_stop", flag()},
                  {"preserve_rng", flag()}},
-                {key, "body"});
+                {"checkpoint", "body"});
 }
 
 Json raise_schema() {
@@ -123,8 +123,8 @@ Json statement_schemas() {
               {"collective", "in"}),
        object({{"on_ranks", list_of(integer(0))}, {"body", body}}, {"on_ranks", "body"}),
        object({{"container", text()}, {"in", names}}, {"container", "in"}),
-       region_schema("checkpoint"),
-       region_schema("unit"),
+       checkpoint_schema(),
+       object({{"unit", text()}, {"in", names}, {"body", body}}, {"unit", "body"}),
        object({{"exclude", text()},
                {"in", list_of(reference("argument"))},
                {"kwargs", map_of(reference("argument"))},
@@ -234,6 +234,12 @@ Json offload_schema() {
   return {{"anyOf", Json::array({flag(), object({{"what", what}}, {"what"})})}};
 }
 
+/// Of all models, or of those that are named.
+Json ratio_schema() {
+  const Json fraction = {{"type", "number"}, {"minimum", 0}, {"maximum", 1}};
+  return {{"anyOf", Json::array({fraction, map_of(fraction)})}};
+}
+
 Json links_schema() {
   const Json link = object({{"bytes_per_second", integer(1)}, {"latency_ns", integer(0)}}, {});
   Json levels = Json::object();
@@ -268,7 +274,8 @@ std::string scenario_schema() {
                                 {"sub_models", map_of(selection)},
                                 {"keeps_any", flag()},
                                 {"mode", one_of({"unified", "by_selection"})},
-                                {"offload", offload_schema()}},
+                                {"offload", offload_schema()},
+                                {"recompute_ratio", ratio_schema()}},
                                {"name"});
   const Json machine = object({{"memory_bytes", integer(1)},
                                {"flops_per_second", integer(1)},

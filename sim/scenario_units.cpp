@@ -1,8 +1,8 @@
 #include "sim/scenario_units.hpp"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -142,13 +142,17 @@ std::string units_json(const Scenario& scenario) {
   const UnitConfig& config = scenario.options.units;
   if (config.units.empty() || !unit_kinds(scenario.protocol).any()) return {};
   const UnitPolicy policy(config, {});
-  const std::set<std::string> owners = checkpoint_owners(scenario.program);
+  const std::map<std::string, std::size_t> models = layers_of_models(scenario.program);
+  const RecomputeRatio& ratio = scenario.options.recompute_ratio;
   Json json = Json::object();
   for (std::size_t i = 0; i < config.units.size(); ++i) {
     Json& unit = json[config.units[i].name] = written(config.units[i], false);
     unit["owners"] = Json::array();
-    for (const std::string& owner : owners)
-      if (policy.is_selected(owner, i)) unit["owners"].push_back(owner);
+    for (const auto& [owner, n_layers] : models) {
+      if (!policy.is_selected(owner, i)) continue;
+      unit["owners"].push_back(owner);
+      if (!ratio.includes_any(owner, n_layers)) unit["without_layers"].push_back(owner);
+    }
     if (config.keeps_any == false) unit["ignored"] = true;
   }
   return json.dump();

@@ -8,6 +8,7 @@
 #include "model/errors.hpp"
 #include "model/program_writer.hpp"
 #include "schedules/action_list.hpp"
+#include "sim/scenario_layers.hpp"
 #include "sim/scenario_offload.hpp"
 #include "sim/scenario_units.hpp"
 
@@ -93,6 +94,8 @@ nlohmann::json protocol_object(const Scenario& scenario) {
   if (options.keep_every != 0) json["keep_every"] = options.keep_every;
   if (options.offload) json["offload"] = written_offload(*options.offload);
   write_flag(json, "preserve_rng", scenario.rank.preserves_rng, true);
+  const nlohmann::json ratio = written_ratio(options.recompute_ratio);
+  if (!ratio.is_null()) json["recompute_ratio"] = ratio;
   if (options.state_hooks) json["state_hooks"] = *options.state_hooks;
   write_units(scenario, json);
   return json;

@@ -36,6 +36,7 @@ ConfiguredUnit unit_from(const std::string& name, const Json& json) {
   unit.ops = names_at(json, name, "ops");
   unit.callables = names_at(json, name, "callables");
   unit.owners = names_at(json, name, "owners");
+  unit.without_layers = names_at(json, name, "without_layers");
   if (json.contains("ignored")) {
     if (!json["ignored"].is_boolean()) wrong("/" + name + "/ignored", "true or false");
     unit.is_ignored = json["ignored"].get<bool>();

@@ -12,8 +12,9 @@ struct ConfiguredUnit {
   std::vector<std::string> ops;
   std::vector<std::string> callables;
   std::vector<std::pair<std::string, std::string>> intervals;
-  std::vector<std::string> owners;  // models that select it
-  bool is_ignored = false;          // their regions are told to keep nothing
+  std::vector<std::string> owners;          // models that select it
+  bool is_ignored = false;                  // their regions are told to keep nothing
+  std::vector<std::string> without_layers;  // models that select it and checkpoint no layer
 
   bool is_inert() const { return ops.empty() && callables.empty() && intervals.empty(); }
 };

@@ -105,7 +105,6 @@ class DiagnosticsSound : public Invariant {
   /// One run of a checkpointed region in forward.
   struct Pass {
     std::string owner;
-    std::vector<std::string> callables;
     std::set<Interval> open;
     std::set<std::size_t> kept;                 // units that kept something
     std::map<Topic, std::int64_t> unkept = {};  // writes in place that were asked for
@@ -114,6 +113,7 @@ class DiagnosticsSound : public Invariant {
   /// What a rank is at.
   struct RankState {
     std::vector<Pass> passes;
+    std::vector<std::string> callables;  // that run in this forward, in regions and around them
     std::map<std::string, std::set<std::size_t>> kept;  // by owners that ran in this forward
     bool was_cut_short = false;                         // the phase, by an error
     std::int64_t last_op = -1;
@@ -131,7 +131,7 @@ class DiagnosticsSound : public Invariant {
       for (const std::string& owner : unit.owners) {
         if (unit.is_inert()) {
           expect({"W-INERT", owner, unit.name, {}}, seq);
-        } else if (unit.is_ignored) {
+        } else if (unit.is_ignored || contains(unit.without_layers, owner)) {
           expect({"W-IGNORED", owner, unit.name, {}}, seq);
         }
       }
@@ -139,23 +139,21 @@ class DiagnosticsSound : public Invariant {
   }
 
   void begin(const EventView& event, const Facts& facts) {
-    if (event.text(Field::exec) != "forward") return;
-    const bool is_region = event.boolean(Field::checkpointed) != false;
-    if (!is_region) {
-      if (!rank_->passes.empty())
-        rank_->passes.back().callables.emplace_back(event.text(Field::unit));
-    } else if (!facts.in_replay() && event.has(Field::frame)) {
-      rank_->passes.push_back({std::string(event.text(Field::owner)), {}, {}, {}, {}});
+    if (event.text(Field::exec) != "forward" || facts.in_replay()) return;
+    if (event.boolean(Field::checkpointed) == false) {
+      rank_->callables.emplace_back(event.text(Field::unit));
+    } else if (event.has(Field::frame)) {
+      rank_->passes.push_back({std::string(event.text(Field::owner)), {}, {}, {}});
     }
   }
 
   void end(const EventView& event, const Facts& facts) {
-    if (rank_->passes.empty() || event.text(Field::exec) != "forward") return;
+    if (event.text(Field::exec) != "forward" || facts.in_replay()) return;
     if (event.boolean(Field::checkpointed) == false) {
-      if (!rank_->passes.back().callables.empty()) rank_->passes.back().callables.pop_back();
+      if (!rank_->callables.empty()) rank_->callables.pop_back();
       return;
     }
-    if (facts.in_replay() || !event.has(Field::frame)) return;
+    if (rank_->passes.empty() || !event.has(Field::frame)) return;
     const Pass pass = std::move(rank_->passes.back());
     rank_->passes.pop_back();
     const std::string_view ended_by = event.text(Field::ended_by);
@@ -187,7 +185,7 @@ class DiagnosticsSound : public Invariant {
     const Pass& pass = rank_->passes.back();
     const ConfiguredUnit& asked = units_[unit];
     return contains(asked.ops, op) ||
-           std::any_of(pass.callables.begin(), pass.callables.end(),
+           std::any_of(rank_->callables.begin(), rank_->callables.end(),
                        [&](const std::string& name) { return contains(asked.callables, name); }) ||
            std::any_of(pass.open.begin(), pass.open.end(),
                        [&](const Interval& interval) { return interval.first == unit; });
@@ -212,6 +210,7 @@ class DiagnosticsSound : public Invariant {
 
   void end_layers(std::int64_t seq) {
     rank_->passes.clear();
+    rank_->callables.clear();
     for (const auto& [owner, kept] : rank_->kept) {
       for (std::size_t unit = 0; unit < units_.size(); ++unit) {
         if (!rank_->was_cut_short && is_selected(unit, owner) && !units_[unit].is_inert() &&

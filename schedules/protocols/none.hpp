@@ -10,7 +10,9 @@ class NoProtocol : public TorchProtocol {
  public:
   using TorchProtocol::TorchProtocol;
   std::string_view name() const override { return "none"; }
-  RegionMode region(const RegionTraits&) const override { return RegionMode::plain; }
+
+ protected:
+  RegionMode layer(const RegionTraits&) const override { return RegionMode::plain; }
 };
 
 std::unique_ptr<Protocol> make_none(const ProtocolOptions& options);

@@ -5,9 +5,9 @@ namespace remat {
 SaveUnitProtocol::SaveUnitProtocol(const ProtocolOptions& options, UnitRules rules)
     : TorchSacProtocol(options), units_(options.units, rules) {}
 
-RegionMode SaveUnitProtocol::region(const RegionTraits& traits) const {
+RegionMode SaveUnitProtocol::layer(const RegionTraits& traits) const {
   if (units_.is_reentrant(traits.owner)) return RegionMode::no_graph;
-  return TorchSacProtocol::region(traits);
+  return TorchSacProtocol::layer(traits);
 }
 
 /// What a reentrant region hands out in containers gets gradients (I-47).

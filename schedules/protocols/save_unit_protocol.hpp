@@ -11,11 +11,11 @@ class SaveUnitProtocol : public TorchSacProtocol {
  public:
   SaveUnitProtocol(const ProtocolOptions& options, UnitRules rules);
 
-  RegionMode region(const RegionTraits& traits) const override;
   FrameRules frame_rules() const override;
   const UnitPolicy* units() const override { return &units_; }
 
  protected:
+  RegionMode layer(const RegionTraits& traits) const override;
   /// Never, unless told otherwise: a replay would skip it on this rank, whatever others do.
   bool keeps_collectives() const override { return options().keep_collectives.value_or(false); }
 

@@ -3,6 +3,11 @@
 namespace remat {
 
 RegionMode TorchProtocol::region(const RegionTraits& traits) const {
+  return options_.recompute_ratio.includes(traits.owner, traits.layer) ? layer(traits)
+                                                                       : RegionMode::plain;
+}
+
+RegionMode TorchProtocol::layer(const RegionTraits& traits) const {
   return traits.reentrant ? RegionMode::no_graph : RegionMode::holders;
 }
 

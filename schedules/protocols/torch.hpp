@@ -14,7 +14,7 @@ class TorchProtocol : public Protocol {
   explicit TorchProtocol(const ProtocolOptions& options) : options_(options) {}
 
   std::string_view name() const override { return "torch"; }
-  RegionMode region(const RegionTraits& traits) const override;
+  RegionMode region(const RegionTraits& traits) const final;
   bool stops_early(const RegionTraits& traits) const override;
   PackDecision pack(const PackState& state) const override;
   UnpackDecision unpack(const SlotState& state) const override;
@@ -34,6 +34,8 @@ class TorchProtocol : public Protocol {
   bool restores_generator_after_served() const override;
 
  protected:
+  /// What becomes of a layer that is checkpointed.
+  virtual RegionMode layer(const RegionTraits& traits) const;
   const ProtocolOptions& options() const { return options_; }
   bool is_strict() const { return options_.compat == Compat::strict; }
   bool has_state_hooks() const { return options_.state_hooks.value_or(is_strict()); }

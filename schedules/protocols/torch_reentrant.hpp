@@ -10,8 +10,10 @@ class TorchReentrantProtocol : public TorchProtocol {
  public:
   using TorchProtocol::TorchProtocol;
   std::string_view name() const override { return "torch-reentrant"; }
-  RegionMode region(const RegionTraits&) const override { return RegionMode::no_graph; }
   bool stops_early(const RegionTraits&) const override { return false; }
+
+ protected:
+  RegionMode layer(const RegionTraits&) const override { return RegionMode::no_graph; }
 };
 
 std::unique_ptr<Protocol> make_torch_reentrant(const ProtocolOptions& options);

@@ -56,6 +56,19 @@ TEST_CASE("two tensors of one name are written under two", "[model]") {
   CHECK(hash_of(again(scenario)) == hash_of(scenario));
 }
 
+TEST_CASE("an op that makes nothing is written as what it is", "[model]") {
+  const Scenario scenario = parse_scenario("s.json", R"({
+    "format": "rematsim-scenario", "version": 1, "program": {
+      "inputs": {"x": {"shape": [4], "requires_grad": true}},
+      "stages": [[
+        {"op": "sin", "in": ["x"], "out": ["y"]},
+        {"in_place": "record_stream", "in": ["y"], "cost_ns": 3}]],
+      "loss": "y"}})");
+  CHECK(program_json(scenario.program)["stages"][0][1] ==
+        nlohmann::ordered_json::parse(R"({"in_place":"record_stream","in":["y"],"cost_ns":3})"));
+  CHECK(hash_of(again(scenario)) == hash_of(scenario));
+}
+
 TEST_CASE("a tensor in a container stays in it", "[model]") {
   const Scenario scenario = parse_scenario("s.json", R"({
     "format": "rematsim-scenario", "version": 1, "program": {

@@ -333,6 +333,12 @@ std::vector<Dimension> dimensions_of_the_loop() {
        },
        0.7, [](const auto& made) { return made.scenario.protocol != "offload"; }},
       {Feature::ranks, [](const auto& made) { return made.scenario.n_ranks > 1; }, 0.6},
+      {Feature::some_layers,
+       [](const auto& made) {
+         const RecomputeRatio& ratio = made.scenario.options.recompute_ratio;
+         return ratio.of_models < 1 || !ratio.of_model.empty();
+       },
+       0.5},
   };
 }
 

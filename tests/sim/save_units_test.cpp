@@ -312,7 +312,8 @@ TEST_CASE("a reentrant region has no policy of its own: the one around it is ask
   CHECK(decisions(ops) == Texts{"cos F", "mm T", "tanh F", "sin F"});
   CHECK(warnings(ops) == no_texts);
   const ScenarioRun callables =
-      run_layer(callable("f", body) + rest, "kept-callables", unit(R"("callables":["f"])"));
+      run_layer(callable("f", body) + rest, "kept-callables",
+                unit(R"("callables":["f"])", R"("sub_models":{"m2":false})"));
   check_sound(callables);
   CHECK(decisions(callables) == Texts{"cos T", "mm T", "tanh T", "sin F"});
 }

@@ -200,6 +200,9 @@ TEST_CASE("an op has a known kind and tensors that go together", "[sim]") {
       {R"({"op": "zeros", "out": ["y"], "shape": [2, 2], "stride": [1]})",
        "5: a stride for 1 dimensions; expected one for each of [2, 2] (at "
        "/program/stages/0/0/stride)"},
+      {R"({"op": "record_stream", "in": ["x"], "out": ["y"]})",
+       "5: 'record_stream' makes no tensor; expected it under 'in_place' (at "
+       "/program/stages/0/0/op)"},
       {R"({"random": "sin", "in": ["x"], "out": ["y"]})",
        "5: 'sin' draws no random number; expected dropout, rand, bernoulli or the like (at "
        "/program/stages/0/0/random)"},
@@ -308,8 +311,9 @@ TEST_CASE("a block has a body, and says of itself what it may", "[sim]") {
        "early_stop, "
        "preserve_rng (at /program/stages/0/0/early)"},
       {R"({"unit": "u", "body": [], "early": true})",
-       "5: unknown key 'early'; expected one of unit, in, body, owner, reentrant, early_stop, "
-       "preserve_rng (at /program/stages/0/0/early)"},
+       "5: unknown key 'early'; expected one of unit, in, body (at /program/stages/0/0/early)"},
+      {R"({"unit": "u", "body": [], "owner": "m"})",
+       "5: unknown key 'owner'; expected one of unit, in, body (at /program/stages/0/0/owner)"},
       {R"({"checkpoint": "c", "body": [], "reentrant": 1})",
        "5: this is 1; expected true or false (at /program/stages/0/0/reentrant)"},
       {R"({"checkpoint": "c", "in": ["y"], "body": []})",

@@ -51,13 +51,15 @@ TEST_CASE("a protocol is a known one with options of its own", "[sim]") {
        "3: unknown key 'early'; expected one of name, early_stop, compat, determinism_check, "
        "preserve_rng, allow_cache_entry_mutation, ambient_hooks, boundaries, state_hooks, "
        "dw_tasks, keep, "
-       "keep_collectives, keep_every, units, select, sub_models, keeps_any, mode, offload (at "
+       "keep_collectives, keep_every, units, select, sub_models, keeps_any, mode, offload, "
+       "recompute_ratio (at "
        "/protocol/early)"},
       {R"("protocol": {"name": "torch", "fault": "refilled_kept"})",  // planted by mutants only
        "3: unknown key 'fault'; expected one of name, early_stop, compat, determinism_check, "
        "preserve_rng, allow_cache_entry_mutation, ambient_hooks, boundaries, state_hooks, "
        "dw_tasks, keep, "
-       "keep_collectives, keep_every, units, select, sub_models, keeps_any, mode, offload (at "
+       "keep_collectives, keep_every, units, select, sub_models, keeps_any, mode, offload, "
+       "recompute_ratio (at "
        "/protocol/fault)"},
       {R"("protocol": {"name": "torch", "early_stop": "on"})",
        "3: this is the text \"on\"; expected true or false (at /protocol/early_stop)"},

@@ -75,6 +75,80 @@ TEST_CASE("a save unit stands for what its protocol can see", "[sim]") {
                                    });
 }
 
+TEST_CASE("a model with a selection of its own is one that there is", "[sim]") {
+  const std::string units = R"("units": {"a": {"ops": ["mm"]}}, "select": true, )";
+  const auto scenario = [&](const std::string& sub_models) {
+    return R"({"format": "rematsim-scenario", "version": 1, "program": {"stages": [[)"
+           R"({"checkpoint": "a", "body": [{"unit": "u", "body": []}]},)"
+           R"({"checkpoint": "b", "owner": "tower", "body": []}]]},)"
+           "\n\"protocol\": {\"name\": \"kept-ops\", " +
+           units + "\n\"sub_models\": " + sub_models + "}}";
+  };
+  CHECK(message_of(scenario(R"({"tower": false, "": true})")) == "no error");
+  CHECK(message_of(scenario(R"({"tower": false, "towel": ["a"]})")) ==
+        "s.json:3: no checkpointed region is a layer of a model 'towel'; expected one of '' "
+        "(regions without an owner), 'tower' (at /protocol/sub_models/towel)");
+  CHECK(message_of(scenario(R"({"u": true})")) ==
+        "s.json:3: no checkpointed region is a layer of a model 'u'; expected one of '' (regions "
+        "without an owner), 'tower' (at /protocol/sub_models/u)");
+}
+
+TEST_CASE("a reentrant region is not one of a model that selects save units", "[sim]") {
+  const auto scenario = [](const std::string& owner, const std::string& protocol) {
+    return R"({"format": "rematsim-scenario", "version": 1, "program": {"stages": [[)"
+           "\n{\"checkpoint\": \"a\", \"reentrant\": true, " +
+           owner + R"("body": []}]]}, "protocol": {"name": )" + protocol + "}}";
+  };
+  const std::string units = R"("kept-ops", "units": {"u": {"ops": ["mm"]}}, "select": true)";
+  const std::string tower = R"("owner": "tower", )";
+  const std::string refused =
+      "s.json:2: a reentrant region keeps nothing for its replay, and save units are selected for ";
+  CHECK(message_of(scenario("", units)) ==
+        refused +
+            "its model; expected false, or no selection for the model (at "
+            "/program/stages/0/0/reentrant)");
+  CHECK(message_of(scenario(tower, units)) ==
+        refused +
+            "its model 'tower'; expected false, or no selection for the model (at "
+            "/program/stages/0/0/reentrant)");
+  for (const std::string& none :
+       {units + R"(, "sub_models": {"tower": false})", units + R"(, "keeps_any": false)",
+        std::string(R"("kept-ops")"), std::string(R"("torch")")}) {
+    CAPTURE(none);
+    CHECK(message_of(scenario(tower, none)) == "no error");
+  }
+}
+
+TEST_CASE("a ratio of recomputed layers is a number from 0 to 1, of a model that there is",
+          "[sim]") {
+  const auto wants = [](const std::string& what, const std::string& at = "") {
+    return "4: this is " + what + "; expected a number from 0 to 1 (at /protocol/recompute_ratio" +
+           at + ")";
+  };
+  check(
+      {
+          {"-0.5", wants("-0.5")},
+          {"1.5", wants("1.5")},
+          {"2", wants("2")},
+          {R"("half")", wants("the text \"half\"")},
+          {"true", wants("true")},
+          {"[0.5]", wants("array")},
+          {R"({"tower": 0.5, "": -1})", wants("-1", "/")},
+          {R"({"tower": null})", wants("null", "/tower")},
+          {R"({"towel": 0.5})",
+           "4: no checkpointed region is a layer of a model 'towel'; expected one of '' (regions "
+           "without an owner), 'tower' (at /protocol/recompute_ratio/towel)"},
+      },
+      R"({"format": "rematsim-scenario", "version": 1, "program": {"stages": [[)"
+      R"({"checkpoint": "a", "body": []}, {"checkpoint": "b", "owner": "tower", "body": []}]]},)"
+      "\n\"protocol\": {\"name\": \"torch\",\n\n\"recompute_ratio\": ",
+      "}}");
+  check_protocol("torch", {{R"("recompute_ratio": {"": 1})",
+                            "3: no checkpointed region is a layer of a model ''; expected none, as "
+                            "the program has no checkpointed region (at "
+                            "/protocol/recompute_ratio/)"}});
+}
+
 TEST_CASE("a protocol without save units has no use for their keys", "[sim]") {
   for (const char* name : {"torch", "torch-sac", "none", "exclude-rederive", "remat"}) {
     CAPTURE(name);

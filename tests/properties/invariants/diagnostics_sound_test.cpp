@@ -143,6 +143,34 @@ TEST_CASE("diagnostics_sound names an op that wrote where it was to be kept, eac
   }
 }
 
+TEST_CASE("diagnostics_sound counts what a region keeps for a callable around it",
+          "[invariants][diagnostics_sound]") {
+  const std::string unit = header(R"({"callables":["f"],"owners":[""]})");
+  CHECK(found(unit + step(callable(layer(1, asked("mm", true))))) == no_findings);
+  const std::string told = warning("W-UNDER-KEPT");
+  CHECK(found(unit + step(callable("") + layer(1, asked("mm", true)) + told)) == no_findings);
+  CHECK(found(unit + step(callable(layer(1, asked("mm", true))) + told)) ==
+        Findings{{"diagnostics_sound",
+                  10,
+                  "W-UNDER-KEPT of unit u of the model is told, and nothing that ran shows it; "
+                  "expected no warning",
+                  {8, 10}}});
+}
+
+TEST_CASE("diagnostics_sound wants to hear of a unit whose model checkpoints no layer",
+          "[invariants][diagnostics_sound]") {
+  const std::string unit = R"({"ops":["mm"],"owners":["m","n"],"without_layers":["n"]})";
+  const std::string body = layer(1, asked("mm", true), "m");
+  CHECK(found(header(unit) + step(body)) ==
+        Findings{{"diagnostics_sound",
+                  7,
+                  "W-IGNORED of unit u of model n is not told, and event 0 shows it; expected one "
+                  "warning",
+                  {0, 7}}});
+  CHECK(found(header(unit) + step(body + warning("W-IGNORED", "n"))) == no_findings);
+  CHECK_THROWS_AS(found(header(R"({"owners":[],"without_layers":1})")), HeaderError);
+}
+
 TEST_CASE("diagnostics_sound wants to hear of a unit that stands for nothing, or is ignored",
           "[invariants][diagnostics_sound]") {
   const std::string inert = header(R"({"owners":[""]})");
