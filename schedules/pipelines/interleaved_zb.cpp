@@ -1,14 +1,14 @@
 #include <algorithm>
 
+#include "schedules/pipelines/chunk_order.hpp"
 #include "schedules/pipelines/generators.hpp"
-#include "schedules/pipelines/interleaving.hpp"
 #include "schedules/pipelines/list_builder.hpp"
 
 namespace remat {
 
 PipelineLists interleaved_zb(const PipelineShape& shape) {
   PipelineLists lists;
-  const Interleaving order(shape);
+  const ChunkOrder order(shape);
   const std::int32_t n = order.n_steps();
   for (std::int32_t rank = 0; rank < shape.ranks; ++rank) {
     ListBuilder list(lists.ranks.emplace_back());

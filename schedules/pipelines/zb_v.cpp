@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "schedules/pipelines/chunk_order.hpp"
 #include "schedules/pipelines/generators.hpp"
-#include "schedules/pipelines/interleaving.hpp"
 #include "schedules/pipelines/list_builder.hpp"
 
 namespace remat {

@@ -1,4 +1,4 @@
-#include "schedules/pipelines/interleaving.hpp"
+#include "schedules/pipelines/chunk_order.hpp"
 
 #include <algorithm>
 
@@ -18,22 +18,22 @@ std::int32_t made_up(std::int32_t microbatches, std::int32_t ranks) {
 
 }  // namespace
 
-Interleaving::Interleaving(const PipelineShape& shape)
+ChunkOrder::ChunkOrder(const PipelineShape& shape)
     : ranks_(shape.ranks),
       chunks_(shape.chunks),
       microbatches_(made_up(shape.microbatches, shape.ranks)),
       round_(microbatches_ / rounds_of(microbatches_, ranks_)) {}
 
-PipelineAction Interleaving::forward(std::int32_t rank, std::int32_t step) const {
+PipelineAction ChunkOrder::forward(std::int32_t rank, std::int32_t step) const {
   return at(Work::forward, rank, step / round_ % chunks_, step);
 }
 
-PipelineAction Interleaving::backward(Work work, std::int32_t rank, std::int32_t step) const {
+PipelineAction ChunkOrder::backward(Work work, std::int32_t rank, std::int32_t step) const {
   return at(work, rank, chunks_ - 1 - step / round_ % chunks_, step);
 }
 
-PipelineAction Interleaving::at(Work work, std::int32_t rank, std::int32_t chunk,
-                                std::int32_t step) const {
+PipelineAction ChunkOrder::at(Work work, std::int32_t rank, std::int32_t chunk,
+                              std::int32_t step) const {
   const std::int32_t round = step / (round_ * chunks_);
   return {
       .work = work, .stage = chunk * ranks_ + rank, .microbatch = round * round_ + step % round_};

@@ -9,9 +9,9 @@ namespace remat {
 /// In which order a rank of a looped pipeline takes its chunks: micro-batches come in rounds of
 /// about P, and each chunk takes a round whole. As torch's interleaved schedules have it: one round
 /// for each P micro-batches, all of one size.
-class Interleaving {
+class ChunkOrder {
  public:
-  explicit Interleaving(const PipelineShape& shape);
+  explicit ChunkOrder(const PipelineShape& shape);
 
   /// Chunk runs of one rank, those of micro-batches that are too many with them.
   std::int32_t n_steps() const { return microbatches_ * chunks_; }
