@@ -25,7 +25,7 @@ class DeadlockReport {
       : table_(table), waits_(waits) {}
 
   std::vector<Blocked> blocked(std::vector<TimingGraph::Wait> cycle) const {
-    if (waits_.is_never(cycle.front().of)) return {hopeless(waits_.hopeless().front())};
+    if (waits_.is_never(cycle.front().waiter)) return {hopeless(waits_.hopeless().front())};
     // The cycle is told from a need on: a list alone is no cycle.
     const auto first = std::find_if(cycle.begin(), cycle.end(), is_need);
     REMAT_INVARIANT(first != cycle.end());
@@ -34,8 +34,8 @@ class DeadlockReport {
     for (const TimingGraph::Wait& wait : cycle) {
       if (is_need(wait)) {
         blocked.push_back(entry(wait));
-      } else if (PipelineWaits::action_of(wait.of) != PipelineWaits::action_of(wait.for_)) {
-        blocked.back().behind = name_at(table_, PipelineWaits::action_of(wait.for_));
+      } else if (PipelineWaits::action_of(wait.waiter) != PipelineWaits::action_of(wait.awaited)) {
+        blocked.back().behind = name_at(table_, PipelineWaits::action_of(wait.awaited));
       }
     }
     std::rotate(
@@ -57,8 +57,8 @@ class DeadlockReport {
             .behind = {}};
   }
   Blocked entry(const TimingGraph::Wait& wait) const {
-    const std::uint32_t action = PipelineWaits::action_of(wait.of);
-    const std::uint32_t other = PipelineWaits::action_of(wait.for_);
+    const std::uint32_t action = PipelineWaits::action_of(wait.waiter);
+    const std::uint32_t other = PipelineWaits::action_of(wait.awaited);
     return {.rank = table_.rank_of(action),
             .action = name_at(table_, action),
             .waits_for = wait.kind == WaitKind::memory
@@ -91,9 +91,9 @@ std::vector<std::uint32_t> critical_path(const ActionTable& table, const TimingG
   for (TimingGraph::Node node = PipelineWaits::end_of(last);;) {
     const auto wait = graph.decisive(node);
     if (!wait) break;
-    const std::uint32_t action = PipelineWaits::action_of(wait->of);
+    const std::uint32_t action = PipelineWaits::action_of(wait->waiter);
     if (wait->time > 0 && (path.empty() || path.back() != action)) path.push_back(action);
-    node = wait->for_;
+    node = wait->awaited;
   }
   std::reverse(path.begin(), path.end());
   return path;

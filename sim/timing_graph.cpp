@@ -17,13 +17,13 @@ Waiters waiters_of(const std::vector<TimingGraph::Wait>& waits, std::size_t n_no
   Waiters waiters;
   waiters.first.resize(n_nodes + 1);
   for (const TimingGraph::Wait& wait : waits)
-    ++waiters.first[wait.for_ + 1];
+    ++waiters.first[wait.awaited + 1];
   for (std::size_t node = 0; node < n_nodes; ++node)
     waiters.first[node + 1] += waiters.first[node];
   std::vector<std::uint32_t> next(waiters.first.begin(), waiters.first.end() - 1);
   waiters.waits.resize(waits.size());
   for (std::uint32_t i = 0; i < waits.size(); ++i)
-    waiters.waits[next[waits[i].for_]++] = i;
+    waiters.waits[next[waits[i].awaited]++] = i;
   return waiters;
 }
 
@@ -34,7 +34,7 @@ void TimingGraph::solve() {
   instants_.assign(n_nodes_, 0);
   decisive_.assign(n_nodes_, nothing);
   for (const Wait& wait : waits_)
-    ++n_open_[wait.of];
+    ++n_open_[wait.waiter];
   const Waiters waiters = waiters_of(waits_, n_nodes_);
   std::vector<Node> ready;
   ready.reserve(n_nodes_);
@@ -46,11 +46,11 @@ void TimingGraph::solve() {
     for (std::uint32_t i = waiters.first[node]; i < waiters.first[node + 1]; ++i) {
       const Wait& wait = waits_[waiters.waits[i]];
       const std::int64_t earliest = instants_[node] + wait.time;
-      if (earliest > instants_[wait.of] || decisive_[wait.of] == nothing) {
-        instants_[wait.of] = earliest;
-        decisive_[wait.of] = waiters.waits[i];
+      if (earliest > instants_[wait.waiter] || decisive_[wait.waiter] == nothing) {
+        instants_[wait.waiter] = earliest;
+        decisive_[wait.waiter] = waiters.waits[i];
       }
-      if (--n_open_[wait.of] == 0) ready.push_back(wait.of);
+      if (--n_open_[wait.waiter] == 0) ready.push_back(wait.waiter);
     }
   }
 }
@@ -66,8 +66,8 @@ std::vector<TimingGraph::Wait> TimingGraph::cycle() const {
   std::vector<std::uint32_t> held_by(n_nodes_, nothing);
   for (std::uint32_t i = 0; i < waits_.size(); ++i) {
     const Wait& wait = waits_[i];
-    if (has_instant(wait.for_)) continue;
-    std::uint32_t& held = held_by[wait.of];
+    if (has_instant(wait.awaited)) continue;
+    std::uint32_t& held = held_by[wait.waiter];
     const bool is_better =
         held != nothing && wait.kind == WaitKind::order && waits_[held].kind != WaitKind::order;
     if (held == nothing || is_better) held = i;
@@ -78,9 +78,9 @@ std::vector<TimingGraph::Wait> TimingGraph::cycle() const {
   REMAT_INVARIANT(node < n_nodes_);
   // Whoever has no instant waits for another that has none, so this many steps end in a cycle.
   for (std::size_t step = 0; step < n_nodes_; ++step)
-    node = waits_[held_by[node]].for_;
+    node = waits_[held_by[node]].awaited;
   std::vector<Wait> cycle;
-  for (Node at = node; cycle.empty() || at != node; at = cycle.back().for_)
+  for (Node at = node; cycle.empty() || at != node; at = cycle.back().awaited)
     cycle.push_back(waits_[held_by[at]]);
   return cycle;
 }

@@ -21,8 +21,8 @@ class TimingGraph {
   using Node = std::uint32_t;
 
   struct Wait {
-    Node of = 0;  // who waits
-    Node for_ = 0;
+    Node waiter = 0;
+    Node awaited = 0;
     std::int64_t time = 0;  // how much later it comes at the earliest
     WaitKind kind = WaitKind::order;
   };
