@@ -1,6 +1,6 @@
 #include "schedules/pipeline_lowering.hpp"
 
-#include <algorithm>
+#include <map>
 #include <vector>
 
 #include "schedules/action_table.hpp"
@@ -140,57 +140,54 @@ class TorchLowering {
 /// to receive from there goes first, so that the two do not both begin with a send.
 class Deferral {
  public:
-  Deferral(const Messages& messages, std::size_t rank) : messages_(messages), rank_(rank) {}
+  explicit Deferral(const Messages& messages)
+      : messages_(messages), is_held_(messages.table.size()) {}
 
-  RankList deferred(const RankList& list) {
+  RankList deferred(const RankList& list, std::size_t rank) {
+    RankList out;
+    held_from_.clear();
     for (std::size_t first = 0; first < list.size();) {
       const std::size_t end = group_end(list, first);
       if (is_recv(list[first].work)) {
-        held_.push_back({list[first], messages_.table.find(maker_of(list[first])).value()});
+        hold(messages_.table.find(maker_of(list[first])).value());
       } else {
-        release_before(list, first, end);
-        out_.insert(out_.end(), list.begin() + static_cast<std::ptrdiff_t>(first),
-                    list.begin() + static_cast<std::ptrdiff_t>(end));
+        for (std::size_t i = first; i < end; ++i)
+          release_before(list[i], rank, out);
+        out.insert(out.end(), list.begin() + static_cast<std::ptrdiff_t>(first),
+                   list.begin() + static_cast<std::ptrdiff_t>(end));
       }
       first = end;
     }
-    return out_;
+    return out;
   }
 
  private:
-  struct Held {
-    PipelineAction receive;
-    std::uint32_t made = 0;
-  };
-
-  void release_before(const RankList& list, std::size_t first, std::size_t end) {
-    for (std::size_t i = first; i < end; ++i) {
-      if (is_send(list[i].work)) release_from(receiver_of(list[i]));
-      messages_.each_remote_need(list[i], rank_, [&](std::uint32_t made) {
-        release([&](const Held& held) { return held.made == made; });
-      });
+  void hold(std::uint32_t made) {
+    is_held_[made] = true;
+    held_from_[messages_.table.rank_of(made)].push_back(made);
+  }
+  void release(std::uint32_t made, RankList& out) {
+    if (is_held_[made]) out.push_back(receive_of(messages_.table[made]));
+    is_held_[made] = false;
+  }
+  void release_before(const PipelineAction& action, std::size_t rank, RankList& out) {
+    if (is_send(action.work) && rank < receiver_of(action, rank)) {
+      std::vector<std::uint32_t>& held = held_from_[receiver_of(action, rank)];
+      for (const std::uint32_t made : held)
+        release(made, out);
+      held.clear();
     }
+    messages_.each_remote_need(action, rank, [&](std::uint32_t made) { release(made, out); });
   }
-  void release_from(std::size_t peer) {
-    if (rank_ >= peer) return;
-    release([&](const Held& held) { return messages_.table.rank_of(held.made) == peer; });
-  }
-  template <typename Condition>
-  void release(Condition is_due) {
-    const auto kept = std::stable_partition(held_.begin(), held_.end(), is_due);
-    std::for_each(held_.begin(), kept, [&](const Held& held) { out_.push_back(held.receive); });
-    held_.erase(held_.begin(), kept);
-  }
-  std::size_t receiver_of(const PipelineAction& send) const {
+  std::uint32_t receiver_of(const PipelineAction& send, std::size_t rank) const {
     const bool is_forward = send.work == Work::send_forward;
     const PipelineAction made = with_work(send, is_forward ? Work::forward : Work::backward);
-    return messages_.table.rank_of(messages_.user_of(made, rank_).value());
+    return messages_.table.rank_of(messages_.user_of(made, rank).value());
   }
 
   const Messages& messages_;
-  std::size_t rank_;
-  std::vector<Held> held_;
-  RankList out_;
+  std::vector<bool> is_held_;                                      // for each entry, what it made
+  std::map<std::uint32_t, std::vector<std::uint32_t>> held_from_;  // the same by rank, in order
 };
 
 RankList with_waits(const RankList& list, std::size_t rank, const Messages& messages) {
@@ -221,9 +218,10 @@ std::optional<PipelineLists> lowered(const PipelineLists& lists, Lowering loweri
   if (lowering == Lowering::naive) return naively_lowered(messages);
   auto lowered = TorchLowering(messages).lower();
   if (!lowered) return std::nullopt;
+  Deferral deferral(messages);
   for (std::size_t rank = 0; rank < lowered->ranks.size(); ++rank) {
     RankList& list = lowered->ranks[rank];
-    if (lowering == Lowering::torch_deferred) list = Deferral(messages, rank).deferred(list);
+    if (lowering == Lowering::torch_deferred) list = deferral.deferred(list, rank);
     list = with_waits(list, rank, messages);
   }
   return lowered;
