@@ -20,7 +20,7 @@ class Completeness {
   Completeness(const PipelineLists& lists, std::size_t most)
       : extent_(extent_of(lists)), most_(most) {
     counts_.resize(cell({.pipe = static_cast<std::uint16_t>(extent_.pipes)}));
-    ranks_.resize(static_cast<std::size_t>(extent_.pipes * extent_.stages));
+    ranks_.resize(home({.pipe = static_cast<std::uint16_t>(extent_.pipes)}));
     for (std::size_t rank = 0; rank < lists.ranks.size(); ++rank) {
       for (const PipelineAction& action : lists.ranks[rank]) {
         if (is_compute(action.work)) count(action, rank);
@@ -45,12 +45,14 @@ class Completeness {
   }
 
  private:
+  /// Index of a stage of a pipe.
+  std::size_t home(const PipelineAction& at) const {
+    return at.pipe * static_cast<std::size_t>(extent_.stages) + static_cast<std::size_t>(at.stage);
+  }
   std::size_t cell(const PipelineAction& at) const {
-    std::size_t cell = at.pipe;
-    cell = cell * static_cast<std::size_t>(extent_.stages) + static_cast<std::size_t>(at.stage);
-    cell = cell * static_cast<std::size_t>(extent_.microbatches) +
-           static_cast<std::size_t>(at.microbatch);
-    return cell * static_cast<std::size_t>(extent_.slices) + static_cast<std::size_t>(at.slice);
+    const std::size_t run = home(at) * static_cast<std::size_t>(extent_.microbatches) +
+                            static_cast<std::size_t>(at.microbatch);
+    return run * static_cast<std::size_t>(extent_.slices) + static_cast<std::size_t>(at.slice);
   }
 
   void complain(const std::string& message) {
@@ -60,12 +62,11 @@ class Completeness {
   void count(const PipelineAction& action, std::size_t rank) {
     std::uint8_t& n = counts_[cell(action)][static_cast<std::size_t>(action.work)];
     if (n < 2) ++n;
-    std::optional<std::size_t>& home =
-        ranks_[static_cast<std::size_t>(action.pipe * extent_.stages + action.stage)];
-    if (!home) home = rank;
-    if (*home != rank) {
+    std::optional<std::size_t>& first = ranks_[home(action)];
+    if (!first) first = rank;
+    if (*first != rank) {
       complain(name_of(action) + " is on rank " + std::to_string(rank) +
-               ", other work of its stage on rank " + std::to_string(*home));
+               ", other work of its stage on rank " + std::to_string(*first));
     }
   }
 

@@ -65,27 +65,28 @@ PipelineFigures figures(const PipelineLists& lists, const PipelineSettings& sett
   return figures_of(lists, run);
 }
 
-/// A pipeline, and costs in the letters of pipelines.md.
+/// A pipeline, and what a stage costs.
 struct Case {
-  std::int64_t P = 1;
-  std::int64_t M = 1;
-  std::int64_t F = 1;
-  std::int64_t I = 1;
-  std::int64_t W = 1;
-  std::int64_t c = 0;
+  std::int64_t ranks = 1;
+  std::int64_t microbatches = 1;
+  std::int64_t f = 1;
+  std::int64_t dx = 1;
+  std::int64_t dw = 1;
+  std::int64_t latency = 0;
 };
 
 Row costs_row(const Case& each) {
-  return {
-      {"F", std::to_string(each.F)}, {"I", std::to_string(each.I)}, {"W", std::to_string(each.W)}};
+  return {{"F", std::to_string(each.f)},
+          {"I", std::to_string(each.dx)},
+          {"W", std::to_string(each.dw)}};
 }
 
 /// Makespan of a schedule with two chunks where it has several.
 std::int64_t makespan(const std::string& name, const Case& each, const std::string& replay) {
   PipelineSettings settings = settings_of(costs_row(each));
-  settings.costs.latency = each.c;
+  settings.costs.latency = each.latency;
   settings.on_demand = replay == "ondemand";
-  PipelineLists lists = generated(name, each.P, each.M, 2);
+  PipelineLists lists = generated(name, each.ranks, each.microbatches, 2);
   if (replay != "none") lists = with_replays(lists, 0);
   return figures(lists, settings).makespan;
 }
@@ -136,7 +137,12 @@ TEST_CASE("1f1b and gpipe take the time of their closed forms", "[sim]") {
   for (std::int64_t ranks = 1; ranks <= 5; ++ranks) {
     for (std::int64_t microbatches = 1; microbatches <= 12; ++microbatches) {
       for (const std::int64_t latency : {0, 1, 7, 40}) {
-        const Case at = {.P = ranks, .M = microbatches, .F = 10, .I = 12, .W = 8, .c = latency};
+        const Case at = {.ranks = ranks,
+                         .microbatches = microbatches,
+                         .f = 10,
+                         .dx = 12,
+                         .dw = 8,
+                         .latency = latency};
         CAPTURE(ranks, microbatches, latency);
         const std::int64_t rounds = microbatches + ranks - 1;
         const std::int64_t k = (microbatches - 1 + ranks - 1) / ranks;
@@ -165,9 +171,9 @@ TEST_CASE("zb-h1 and zb-h2 have the bubbles of their closed forms", "[sim]") {
                                 {10, 15, 5},
                                 {3, 9, 1}}) {
     for (std::int64_t ranks = 2; ranks <= 5; ++ranks) {
-      const Case at = {.P = ranks, .M = 2 * ranks + 1, .F = f, .I = i, .W = w};
+      const Case at = {.ranks = ranks, .microbatches = 2 * ranks + 1, .f = f, .dx = i, .dw = w};
       CAPTURE(f, i, w, ranks);
-      const std::int64_t busy = at.M * (f + i + w);
+      const std::int64_t busy = at.microbatches * (f + i + w);
       CHECK(makespan("zb-h1", at, "none") - busy == (ranks - 1) * std::max({f, i, f + i - w}));
       CHECK(makespan("zb-h2", at, "none") - busy ==
             (ranks - 1) * std::max({f, i - f, f + i - 2 * w}));
@@ -178,7 +184,8 @@ TEST_CASE("zb-h1 and zb-h2 have the bubbles of their closed forms", "[sim]") {
 TEST_CASE("a pre-triggered replay is never later than the same on demand", "[sim]") {
   for (const PipelineRow& row : pipelines()) {
     for (const std::int64_t latency : {0, 5, 30}) {
-      const Case at = {.P = 4, .M = 8, .F = 10, .I = 12, .W = 8, .c = latency};
+      const Case at = {
+          .ranks = 4, .microbatches = 8, .f = 10, .dx = 12, .dw = 8, .latency = latency};
       CAPTURE(row.name, latency);
       CHECK(makespan(std::string(row.name), at, "pre") <=
             makespan(std::string(row.name), at, "ondemand"));
