@@ -12,10 +12,13 @@
 #include "cli/console.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/predict_command.hpp"
+#include "cli/schedule_command.hpp"
 #include "cli/schema_command.hpp"
 #include "cli/simulate_command.hpp"
 #include "model/errors.hpp"
 #include "model/listed.hpp"
+#include "schedules/pipeline_registry.hpp"
+#include "sim/pipeline_channel.hpp"
 
 namespace remat {
 namespace {
@@ -94,6 +97,70 @@ void add_simulate(CLI::App& app, Command& chosen) {
       [options, &chosen] { chosen = [options] { return simulate_command(*options); }; });
 }
 
+void add_schedule_source(CLI::App& schedule, ScheduleOptions& options) {
+  schedule
+      .add_option("SCHEDULE", options.source,
+                  "a schedule's name, or a file of lists (CSV or JSON); - is standard input: " +
+                      known_pipelines())
+      ->required()
+      ->type_name("");
+  schedule.add_option("--ranks", options.ranks, "how many ranks")->type_name("P");
+  schedule.add_option("--microbatches", options.microbatches, "how many micro-batches")
+      ->type_name("M");
+  schedule
+      .add_option("--chunks", options.chunks, "stages on each rank (as many as the schedule has)")
+      ->type_name("V");
+  schedule.add_option("--slices", options.slices, "pieces of a sequence, seq1f1b only (1)")
+      ->type_name("K");
+  schedule
+      .add_option("--replay", options.replay,
+                  "an R before each B or DX: none; on-demand waits for the gradient; pre-trigger")
+      ->capture_default_str();
+  schedule.add_option("--distance", options.distance, "how many places earlier R stands (0)")
+      ->type_name("D");
+}
+
+void add_schedule(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<ScheduleOptions>();
+  CLI::App* schedule =
+      app.add_subcommand("schedule", "run a pipeline schedule: makespan, bubble, peaks, deadlocks");
+  add_schedule_source(*schedule, *options);
+  schedule
+      ->add_option("--cost", options->cost,
+                   "F=1,DX=1,DW=1,COMM=0: integers, of one stage; B is DX and DW, R is F")
+      ->type_name("COSTS");
+  schedule
+      ->add_option("--costs", options->costs_file, "a JSON file of costs by stage and micro-batch")
+      ->type_name("FILE");
+  schedule
+      ->add_option("--channel", options->channel, "how messages go: " + std::string(known_channels))
+      ->capture_default_str();
+  schedule->add_option("--lowering", options->lowering,
+                       "put messages in: naive, torch, torch-deferred (naive where the channel "
+                       "needs some)");
+  schedule
+      ->add_option("--memory-limit", options->memory_limit,
+                   "activations that a rank can hold; decimals are fine")
+      ->type_name("N");
+  schedule
+      ->add_option("--freed-at-dx", options->freed_at_dx,
+                   "how much of its activations DX frees; DW the rest")
+      ->type_name("PERCENT")
+      ->capture_default_str();
+  schedule->add_flag("--list", options->list,
+                     "print the lists; with --json times, bubbles and the critical path");
+  schedule->add_flag("--csv", options->csv, "print the lists as CSV and nothing else");
+  schedule->add_flag("--json", options->json, "print one JSON object");
+  schedule
+      ->add_option("-o,--output", options->output, "write to this file instead of standard output")
+      ->type_name("FILE");
+  schedule->footer(
+      "Example:\n  rematsim schedule 1f1b --ranks 4 --microbatches 8 --replay pre-trigger\n"
+      "Exit status: 0 fine, 1 lists that are not whole or never finish, 2 bad input.");
+  schedule->callback(
+      [options, &chosen] { chosen = [options] { return schedule_command(*options); }; });
+}
+
 void add_schema(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<SchemaOptions>();
   CLI::App* schema = app.add_subcommand("schema", "print the JSON Schema of a format");
@@ -134,6 +201,7 @@ ExitCode run(int argc, char** argv) {
   add_check(app, chosen);
   add_predict(app, chosen);
   add_simulate(app, chosen);
+  add_schedule(app, chosen);
   add_campaign_commands(app, chosen);
   add_schema(app, chosen);
   try {

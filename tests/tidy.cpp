@@ -29,8 +29,9 @@ const std::map<std::string, std::set<std::string>> may_include = {
 
 /// All that `sim` may see of `schedules`: it knows no protocol and no schedule by name.
 const std::set<std::string> sim_may_include_of_schedules = {
-    "schedules/action_list.hpp", "schedules/offload_policy.hpp", "schedules/protocol.hpp",
-    "schedules/registry.hpp", "schedules/save_units.hpp"};
+    "schedules/action_list.hpp",     "schedules/action_table.hpp", "schedules/offload_policy.hpp",
+    "schedules/pipeline_action.hpp", "schedules/protocol.hpp",     "schedules/registry.hpp",
+    "schedules/save_units.hpp"};
 
 const std::regex include_line(R"(^\s*#\s*include\s*["<]([^">]+)[">])");
 

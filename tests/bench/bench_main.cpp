@@ -8,6 +8,7 @@
 #include "tests/bench/bench_report.hpp"
 #include "tests/bench/engine_bench.hpp"
 #include "tests/bench/fuzz_bench.hpp"
+#include "tests/bench/pipeline_bench.hpp"
 #include "tests/bench/simulation_bench.hpp"
 
 // usage: rematsim_bench [--json FILE]      a missed target is said, not punished: a timing is no
@@ -15,7 +16,8 @@
 int main(int argc, char** argv) {
   try {
     std::vector<remat::BenchResult> results = remat::trace_bench();
-    for (const auto bench : {remat::engine_bench, remat::simulation_bench, remat::fuzz_bench}) {
+    for (const auto bench :
+         {remat::engine_bench, remat::simulation_bench, remat::pipeline_bench, remat::fuzz_bench}) {
       const std::vector<remat::BenchResult> more = bench();
       results.insert(results.end(), more.begin(), more.end());
     }
