@@ -80,6 +80,8 @@ void ProgramReader::read_on_ranks(const JsonPlace& statement) {
   statement.allow_only({"on_ranks", "body"});
   builder_.note_rank_dependence();
   bool is_ours = false;
+  if (statement.at("on_ranks").items().empty())
+    statement.at("on_ranks").fail("statements of nobody; expected a rank or more");
   for (const JsonPlace& item : statement.at("on_ranks").items()) {
     const std::int64_t rank = item.integer(0);
     if (rank >= reading_->n_ranks) {

@@ -51,13 +51,16 @@ void BodyGenerator::write_collective_into() {
   const OpKind& kind = choose_collective(given, made.layout);
   const ValueId target =
       builder_->op({.kind = &op_kind_named("empty"), .cost = next_cost()}, {made})[0];
-  if (tape_->choose(2) == 1) write_plain();  // something between the two
+  const bool is_apart = tape_->choose(2) == 1;
+  if (is_apart) write_plain();  // something between the two
   builder_->in_place({.kind = &kind,
                       .inputs = {target, builder_->since_write(given)},
                       .cost = next_cost(),
                       .kept = keeps(),
                       .group = 0});
+  const ValueId between = builder_->since_write(pool_.back());
   pool_.push_back(builder_->since_write(target));
+  if (is_apart) write_op("add", {pool_.back(), between}, 1, false);
 }
 
 }  // namespace remat

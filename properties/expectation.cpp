@@ -190,7 +190,7 @@ bool catches_now_and_then(const Program& program) {
 
 Expectation of_one_rank(const Scenario& scenario, const Program& program, ReplayedEffects effects) {
   if (catches_now_and_then(program)) return {};
-  const ReferenceRules rules = reference_rules(scenario);
+  const ReferenceRules rules = reference_rules(scenario, program);
   const ReferenceForward forward(program, rules);
   Expectation expectation = OrderWalk(scenario, program, forward, effects).walked();
   // The formulas are those of protocols.md: what the published wrappers keep beside is not in them,

@@ -7,7 +7,7 @@
 #include "properties/reference_layers.hpp"
 
 namespace remat {
-ReferenceRules reference_rules(const Scenario& scenario) {
+ReferenceRules reference_rules(const Scenario& scenario, const Program& program) {
   ReferenceRules rules;
   if (scenario.protocol == "torch" || scenario.protocol == "torch-sac")
     rules.regions = ReferenceRules::Regions::holders;
@@ -23,10 +23,10 @@ ReferenceRules reference_rules(const Scenario& scenario) {
   if (name == "kept-ops" || name == "kept-callables" || name == "markers") {
     rules.regions = ReferenceRules::Regions::holders;
     rules.selective = true;
-    rules.units = reference_units(scenario);
+    rules.units = reference_units(scenario, program);
     rules.reentrant_without_units = scenario.options.units.reentrant_without_units;
   }
-  rules.plain_layers = reference_plain_layers(scenario);
+  rules.plain_layers = reference_plain_layers(scenario, program);
   rules.early_stop = scenario.options.early_stop || rules.remat;
   rules.keep_every = scenario.options.keep_every;
   rules.keeps_collectives = scenario.options.keep_collectives.value_or(true);

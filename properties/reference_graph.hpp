@@ -41,7 +41,7 @@ struct ReferenceRules {
     return region.reentrant || keeps_nothing ? Regions::reentrant : regions;
   }
 };
-ReferenceRules reference_rules(const Scenario& scenario);
+ReferenceRules reference_rules(const Scenario& scenario, const Program& program);
 
 /// Which ops of a stretch of a program get an autograd node, and where their gradients go: the
 /// graph of a legal program, read off its statements alone.

@@ -39,8 +39,8 @@ void find_layers(const std::vector<Statement>& statements, std::size_t begin, st
 
 }  // namespace
 
-std::set<std::size_t> reference_plain_layers(const Scenario& scenario) {
-  const std::vector<Statement>& statements = statements_of(scenario.program);
+std::set<std::size_t> reference_plain_layers(const Scenario& scenario, const Program& program) {
+  const std::vector<Statement>& statements = statements_of(program);
   std::map<std::string, Model> models;
   find_layers(statements, 0, statements.size(), {}, models);
   std::set<std::size_t> plain;

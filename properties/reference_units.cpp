@@ -17,11 +17,12 @@ bool names(const std::vector<std::string>& list, const std::string& name) {
 /// Goes through the forward with what is in force.
 class UnitWalk {
  public:
-  UnitWalk(const Scenario& scenario, ReferenceUnits& found)
+  UnitWalk(const Scenario& scenario, const Program& program, ReferenceUnits& found)
       : scenario_(&scenario),
+        program_(&program),
         config_(&scenario.options.units),
         found_(&found),
-        plain_layers_(reference_plain_layers(scenario)) {}
+        plain_layers_(reference_plain_layers(scenario, program)) {}
 
   void walk() { run(0, statements().size(), nullptr); }
 
@@ -31,7 +32,7 @@ class UnitWalk {
     std::set<std::pair<std::string, SaveUnit::Interval>> open;  // by the unit's name
   };
 
-  const std::vector<Statement>& statements() const { return statements_of(scenario_->program); }
+  const std::vector<Statement>& statements() const { return statements_of(*program_); }
 
   bool selects(const std::string& owner, const SaveUnit& unit) const {
     const auto own = config_->sub_models.find(owner);
@@ -134,6 +135,7 @@ class UnitWalk {
   }
 
   const Scenario* scenario_;
+  const Program* program_;
   const UnitConfig* config_;
   ReferenceUnits* found_;
   std::set<std::size_t> plain_layers_;
@@ -145,9 +147,9 @@ class UnitWalk {
 
 }  // namespace
 
-ReferenceUnits reference_units(const Scenario& scenario) {
+ReferenceUnits reference_units(const Scenario& scenario, const Program& program) {
   ReferenceUnits found;
-  UnitWalk(scenario, found).walk();
+  UnitWalk(scenario, program, found).walk();
   return found;
 }
 

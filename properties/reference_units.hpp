@@ -14,6 +14,6 @@ struct ReferenceUnits {
   std::set<std::string> without_any;  // models whose regions keep nothing at all
 };
 
-ReferenceUnits reference_units(const Scenario& scenario);
+ReferenceUnits reference_units(const Scenario& scenario, const Program& program);
 
 }  // namespace remat

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/program.hpp"
@@ -25,6 +26,9 @@ class CollectiveBoard {
     std::vector<std::uint32_t> waiting;  // the other ranks, of the last
   };
   Arrival arrive(std::uint32_t rank, const CollectiveCall& call, Instant now);
+  /// The rank waits no longer in the call that it issued last: that one will never be over, and who
+  /// comes to it is told so.
+  void give_up(std::uint32_t group, std::uint32_t rank);
 
   /// What a rank waits for, for a message: the call, and who has not come.
   std::string awaited(std::uint32_t group, std::uint32_t rank) const;
@@ -35,10 +39,13 @@ class CollectiveBoard {
     std::string name;
     std::string tag;
     std::int64_t n = 0;
+    std::uint64_t what = 0;
     std::uint32_t first_rank = 0;
     std::vector<Ring> elements;  // by the place of the rank
     std::vector<bool> has_come;
     std::size_t n_come = 0;
+    std::size_t n_waiting = 0;
+    std::string dead;  // why it will never be over; empty: it may
     Instant latest;
     Duration cost;
   };
@@ -48,6 +55,9 @@ class CollectiveBoard {
     std::int64_t n_over = 0;             // calls that all have issued
     std::deque<OpenCall> open;
   };
+
+  static void drop_over(Group& group);
+  static Meeting refused(std::string_view code, std::string why);
 
   std::vector<Group> groups_;
 };

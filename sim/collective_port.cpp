@@ -36,14 +36,16 @@ Meeting CollectivePort::issue(std::uint32_t group, Exchange what, const Handed& 
                             .name = name_of(what),
                             .tag = tag,
                             .n = handed.n,
+                            .what = handed.what,
                             .element = handed.element,
                             .cost = handed.cost};
   log_->collective(program_->groups[group].name, call.name, tag, call.n);
   const Instant begun = log_->now();
   Meeting meeting = peers_->meet(call, begun);
-  if (!meeting.code.empty()) return meeting;
-  log_->wait_until(meeting.end);
-  const std::int64_t waited = meeting.end.ns - begun.ns - handed.cost.ns;
+  const bool has_met = meeting.code.empty();
+  if (has_met) log_->wait_until(meeting.end);
+  const std::int64_t spent = has_met ? handed.cost.ns : 0;
+  const std::int64_t waited = log_->now().ns - begun.ns - spent;
   waited_.ns = saturated_sum(waited_.ns, std::max<std::int64_t>(0, waited));
   return meeting;
 }

@@ -18,8 +18,9 @@ namespace remat {
 struct Handed {
   CallSite site;
   std::optional<std::int64_t> microbatch;
-  std::string_view run;  // forward, replay or backward
-  std::int64_t n = 0;    // elements
+  std::string_view run;    // forward, replay or backward
+  std::int64_t n = 0;      // elements
+  std::uint64_t what = 0;  // as CollectiveCall has it
   Ring element;
   Duration cost;
 };

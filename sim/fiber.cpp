@@ -1,7 +1,7 @@
 #include "sim/fiber.hpp"
 
 #include <boost/context/fiber.hpp>
-#include <boost/context/fixedsize_stack.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
 #include <cstddef>
 #include <utility>
 
@@ -93,7 +93,7 @@ struct Fiber::Stack {
 
 Fiber::Fiber(std::function<void()> body)
     : body_(std::move(body)), stack_(std::make_unique<Stack>()) {
-  boost::context::fixedsize_stack allocator(stack_bytes);
+  boost::context::protected_fixedsize_stack allocator(stack_bytes);
   const boost::context::stack_context memory = allocator.allocate();
 #ifdef REMAT_ASAN
   stack_->inside_bottom = static_cast<const char*>(memory.sp) - memory.size;

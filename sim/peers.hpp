@@ -16,6 +16,7 @@ struct CollectiveCall {
   std::string_view name;    // of what is exchanged
   std::string_view tag;     // says where in the program, and in which phase
   std::int64_t n = 0;       // elements that it hands over
+  std::uint64_t what = 0;   // of their type, and of what the op's attributes say
   Ring element;
   Duration cost;  // once all ranks are there
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/collectives.hpp"
+#include "model/random_bits.hpp"
 #include "sim/graph_task.hpp"
 #include "sim/rank.hpp"
 
@@ -15,6 +16,14 @@ namespace {
 
 std::int64_t elements_of(const TensorLayout& layout) {
   return element_bytes_of(layout) / std::max<std::int64_t>(1, element_bytes(layout.dtype));
+}
+
+/// Two ranks that exchange one thing have the same.
+std::uint64_t what_of(const OpStatement& op, const TensorLayout& layout) {
+  std::uint64_t bits = op.seed;
+  for (const char letter : layout.dtype)
+    bits = random_bits(bits, static_cast<unsigned char>(letter), 0);
+  return bits;
 }
 
 }  // namespace
@@ -48,6 +57,7 @@ Flow Rank::run_collective(Walk& walk, const OpStatement& op, Tensors& outputs) {
                               .microbatch = microbatch_,
                               .run = walk.is_replay ? "replay" : "forward",
                               .n = n,
+                              .what = what_of(op, value_of(op.inputs.back()).layout),
                               .element = element_of(given),
                               .cost = op.cost},
                              elements);
@@ -110,6 +120,7 @@ Flow Rank::run_collective_node(GraphTask& task, std::size_t place) {
                               .microbatch = microbatch_,
                               .run = "backward",
                               .n = elements_of(value_of(op.outputs[0]).layout),
+                              .what = what_of(op, value_of(op.outputs[0]).layout),
                               .element = arrived,
                               .cost = backward_cost(op, 1)},
                              elements);

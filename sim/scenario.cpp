@@ -312,7 +312,7 @@ Scenario parse_scenario(const std::string& file, const std::string& text) {
   if (const auto machine = root.find("machine")) read_machine(*machine, scenario, reading);
   read_ranks(root, scenario, reading);
   read_programs(root.at("program"), scenario, reading);
-  if (const auto protocol = root.find("protocol")) check_models(*protocol, scenario.program);
+  if (const auto protocol = root.find("protocol")) check_models(*protocol, scenario);
   const auto steps = root.find("steps");
   const std::int64_t n_steps = steps ? steps->integer(1) : 1;
   if (n_steps > steps_max)

@@ -1,8 +1,7 @@
 #include "sim/scenario_layers.hpp"
 
-#include <map>
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string>
 
 namespace remat {
 namespace {
@@ -20,8 +19,8 @@ std::string shown(const std::map<std::string, std::size_t>& models) {
   return text;
 }
 
-void check_models_of(const JsonPlace& by_owner, const Program& program) {
-  const std::map<std::string, std::size_t> models = layers_of_models(program);
+void check_models_of(const JsonPlace& by_owner, const Scenario& scenario) {
+  const std::map<std::string, std::size_t> models = layers_of_models(scenario);
   for (const std::string& owner : by_owner.keys()) {
     if (models.count(owner) != 0) continue;
     by_owner.at(owner).fail("no checkpointed region is a layer of a model '" + owner +
@@ -47,10 +46,19 @@ Json written_ratio(const RecomputeRatio& ratio) {
   return ratio.of_models == 1 ? Json() : Json(ratio.of_models);
 }
 
-void check_models(const JsonPlace& protocol, const Program& program) {
+std::map<std::string, std::size_t> layers_of_models(const Scenario& scenario) {
+  std::map<std::string, std::size_t> models = layers_of_models(scenario.program);
+  for (const Program& program : scenario.other_programs) {
+    for (const auto& [owner, n_layers] : layers_of_models(program))
+      models[owner] = std::max(models[owner], n_layers);
+  }
+  return models;
+}
+
+void check_models(const JsonPlace& protocol, const Scenario& scenario) {
   const auto ratio = protocol.find("recompute_ratio");
-  if (ratio && ratio->is_object()) check_models_of(*ratio, program);
-  if (const auto selections = protocol.find("sub_models")) check_models_of(*selections, program);
+  if (ratio && ratio->is_object()) check_models_of(*ratio, scenario);
+  if (const auto selections = protocol.find("sub_models")) check_models_of(*selections, scenario);
 }
 
 }  // namespace remat

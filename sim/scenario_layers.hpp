@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "model/json_place.hpp"
-#include "model/program.hpp"
 #include "schedules/registry.hpp"
+#include "sim/scenario.hpp"
 
 namespace remat {
 
@@ -17,6 +20,8 @@ nlohmann::json written_ratio(const RecomputeRatio& ratio);
 
 /// Throws InputError where the protocol object says something of a model that no checkpointed
 /// region of the program belongs to.
-void check_models(const JsonPlace& protocol, const Program& program);
+void check_models(const JsonPlace& protocol, const Scenario& scenario);
+/// Of each model that some rank has layers of, how many they are: on the rank with most.
+std::map<std::string, std::size_t> layers_of_models(const Scenario& scenario);
 
 }  // namespace remat

@@ -9,6 +9,7 @@
 #include "model/listed.hpp"
 #include "model/op_kinds.hpp"
 #include "schedules/registry.hpp"
+#include "sim/scenario_layers.hpp"
 
 namespace remat {
 namespace {
@@ -142,7 +143,7 @@ std::string units_json(const Scenario& scenario) {
   const UnitConfig& config = scenario.options.units;
   if (config.units.empty() || !unit_kinds(scenario.protocol).any()) return {};
   const UnitPolicy policy(config, {});
-  const std::map<std::string, std::size_t> models = layers_of_models(scenario.program);
+  const std::map<std::string, std::size_t> models = layers_of_models(scenario);
   const RecomputeRatio& ratio = scenario.options.recompute_ratio;
   Json json = Json::object();
   for (std::size_t i = 0; i < config.units.size(); ++i) {

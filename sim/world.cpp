@@ -83,9 +83,9 @@ class World::Member : public Peers {
   /// What it spent on waits for others to end their steps.
   Duration step_waited() const { return step_waited_; }
   /// What it waits for will not come: that is an error, as soon as nothing else can happen.
-  void refuse(std::string why) {
-    waits_in_.reset();
-    log.wait_until(std::max(log.now(), world_->engine_.now()));
+  void refuse(std::string why, Instant at) {
+    world_->board_.give_up(*std::exchange(waits_in_, std::nullopt), rank_);
+    log.wait_until(at);
     meeting_ = {.elements = {}, .end = log.now(), .code = "E-DEADLOCK", .why = std::move(why)};
     fiber_->resume();
   }
@@ -117,6 +117,7 @@ class World::Member : public Peers {
     fiber_->suspend();
   }
   void answer(const Meeting& meeting) {
+    REMAT_INVARIANT(waits_in_);
     waits_in_.reset();
     meeting_ = meeting;
     world_->engine_.schedule(meeting.end, rank_, main_stream, 0);
@@ -208,14 +209,16 @@ bool World::ends_a_deadlock() {
   if (is_over_) return false;
   std::string why;
   Member* first = nullptr;
+  Instant latest;
   for (std::uint32_t rank = 0; rank < members_.size(); ++rank) {
+    latest = std::max(latest, members_[rank]->log.now());
     const auto group = members_[rank]->waits_in();
     if (!group) continue;
     if (first == nullptr) first = members_[rank].get();
     why.append(why.empty() ? "" : "; ").append(board_.awaited(*group, rank));
   }
   if (first == nullptr) return false;
-  first->refuse(std::move(why));
+  first->refuse(std::move(why), latest);
   return true;
 }
 

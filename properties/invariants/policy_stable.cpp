@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -74,7 +75,7 @@ class PolicyStable : public Invariant {
     if (!op || !is_kept || frame == no_frame) return;
     std::vector<Decision>& calls = calls_[frame][op->index()];
     calls.push_back({*is_kept, event.seq()});
-    note_for_ranks(event, facts, frame, op->index(), std::ssize(calls) - 1, calls.back());
+    note_for_ranks(event, facts, frame, op->index(), calls.back());
   }
 
   // C3: the k-th call of an op in a replay is served exactly when forward's decision kept it.
@@ -100,61 +101,74 @@ class PolicyStable : public Invariant {
         {decision.seq, event.seq()});
   }
 
-  /// One call of an op in one region's invocation, whatever the rank.
-  using CallKey = std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::uint32_t,
-                             std::int64_t>;  // unit, invocation, micro-batch, op, call
+  /// An op's calls in one region's invocation, whatever the rank.
+  using CallsKey =
+      std::tuple<std::uint32_t, std::int64_t, std::int64_t, std::uint32_t>;  // unit, invocation,
+                                                                             // micro-batch, op
+  /// What one rank decided of them.
+  struct RankDecisions {
+    std::vector<Decision> calls;
+    std::string where;
+  };
 
   void note_for_ranks(const EventView& event, const Facts& facts, std::int64_t frame,
-                      std::uint32_t op, std::int64_t call, const Decision& decision) {
+                      std::uint32_t op, const Decision& decision) {
     const auto rank = event.integer(Field::rank);
     const Frame* of = facts.scopes().frame(frame);
     if (!rank || of == nullptr || !of->unit) return;
-    const CallKey key = {of->unit->index(), of->invocation.value_or(0), of->microbatch.value_or(0),
-                         op, call};
-    std::map<std::int64_t, Decision>& by_rank = by_rank_[key];
-    for (const auto& [other, theirs] : by_rank) {
-      if (theirs.is_kept == decision.is_kept) continue;
-      differences_.push_back(
-          {other, *rank, theirs, decision,
-           fmt::format("call {} of {} in {} is {} on rank {}, and {} on rank {} (event {}); "
-                       "expected one decision on all ranks of a group",
-                       call, event.text(Field::op), shown(*of, event.trace()),
-                       decision.is_kept ? "kept" : "not kept", *rank,
-                       theirs.is_kept ? "kept" : "not kept", other, theirs.seq)});
+    const CallsKey key = {of->unit->index(), of->invocation.value_or(0), of->microbatch.value_or(0),
+                          op};
+    RankDecisions& of_rank = by_rank_[key][*rank];
+    if (of_rank.calls.empty())
+      of_rank.where = fmt::format("{} in {}", event.text(Field::op), shown(*of, event.trace()));
+    of_rank.calls.push_back(decision);
+  }
+
+  /// Two ranks that called the op equally often decided alike, if they share a group: one that
+  /// calls it more often runs code of its own.
+  void compare_ranks(std::int64_t one, const RankDecisions& of_one, std::int64_t other,
+                     const RankDecisions& of_other, std::set<std::int64_t>& told, Report& report) {
+    if (of_one.calls.size() != of_other.calls.size() || !share_a_group(one, other)) return;
+    for (std::size_t call = 0; call < of_one.calls.size(); ++call) {
+      const bool is_later = of_one.calls[call].seq > of_other.calls[call].seq;
+      const Decision& late = (is_later ? of_one : of_other).calls[call];
+      const Decision& early = (is_later ? of_other : of_one).calls[call];
+      // One finding for a decision, whoever else decided otherwise.
+      if (late.is_kept == early.is_kept || !told.insert(late.seq).second) continue;
+      report.found(invariant_name, late.seq,
+                   fmt::format("call {} of {} is {} on rank {}, and {} on rank {} (event {}); "
+                               "expected one decision on all ranks of a group",
+                               call, of_one.where, late.is_kept ? "kept" : "not kept",
+                               is_later ? one : other, early.is_kept ? "kept" : "not kept",
+                               is_later ? other : one, early.seq),
+                   {early.seq, late.seq});
     }
-    by_rank.emplace(*rank, decision);
+  }
+
+  bool share_a_group(std::int64_t one, std::int64_t other) {
+    const std::set<std::uint32_t>& theirs = groups_[other];
+    const std::set<std::uint32_t>& ours = groups_[one];
+    return std::any_of(ours.begin(), ours.end(),
+                       [&](std::uint32_t group) { return theirs.count(group) != 0; });
   }
 
   /// Which ranks belong together shows in their collectives, at the latest by the step's end.
   void end_step(Report& report) {
-    std::set<std::int64_t> told;  // one finding for a decision, whoever else decided otherwise
-    for (const Difference& difference : differences_) {
-      const std::set<std::uint32_t>& theirs = groups_[difference.other];
-      bool shares_a_group = false;
-      for (const std::uint32_t group : groups_[difference.rank])
-        shares_a_group |= theirs.count(group) != 0;
-      if (!shares_a_group || !told.insert(difference.decision.seq).second) continue;
-      report.found(invariant_name, difference.decision.seq, difference.message,
-                   {difference.theirs.seq, difference.decision.seq});
+    std::set<std::int64_t> told;
+    for (const auto& [key, ranks] : by_rank_) {
+      for (auto one = ranks.begin(); one != ranks.end(); ++one) {
+        for (auto other = ranks.begin(); other != one; ++other)
+          compare_ranks(one->first, one->second, other->first, other->second, told, report);
+      }
     }
-    differences_.clear();
     by_rank_.clear();
     replays_.clear();
   }
 
-  struct Difference {
-    std::int64_t other = 0;
-    std::int64_t rank = 0;
-    Decision theirs;
-    Decision decision;
-    std::string message;
-  };
-
   FlatMap<std::map<std::uint32_t, std::vector<Decision>>> calls_;  // frame → op → its calls
   FlatMap<std::map<std::uint32_t, std::int64_t>> replays_;         // scope → op → calls so far
-  std::map<CallKey, std::map<std::int64_t, Decision>> by_rank_;    // of this step
-  std::map<std::int64_t, std::set<std::uint32_t>> groups_;         // rank → groups
-  std::vector<Difference> differences_;                            // of this step
+  std::map<CallsKey, std::map<std::int64_t, RankDecisions>> by_rank_;  // of this step
+  std::map<std::int64_t, std::set<std::uint32_t>> groups_;             // rank → groups
   bool any_decision_ = false;
 };
 

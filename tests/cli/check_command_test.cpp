@@ -163,11 +163,13 @@ TEST_CASE("check says what is wrong with the header's expectation", "[cli]") {
 
 TEST_CASE("bad usage is one line and exit 2", "[cli]") {
   CHECK(rematsim({}).err ==
-        "error: no command is given; expected one of check, predict, simulate, fuzz, shrink, "
+        "error: no command is given; expected one of check, predict, simulate, schedule, fuzz, "
+        "shrink, "
         "mutants, selfcheck, schema; see "
         "rematsim --help\n");
   CHECK(rematsim({"chek"}).err ==
-        "error: unknown command 'chek'; expected one of check, predict, simulate, fuzz, shrink, "
+        "error: unknown command 'chek'; expected one of check, predict, simulate, schedule, fuzz, "
+        "shrink, "
         "mutants, selfcheck, schema; see "
         "rematsim --help\n");
   CHECK(rematsim({"check"}).err ==

@@ -52,7 +52,7 @@ TEST_CASE("a shrunk case fails alike, and nothing more can be taken away from it
     CHECK(shrunk.is_minimal);
     CHECK(shrunk.choices.size() <= failure.choices.size());
     CHECK(shrunk.n_regions <= 3);
-    CHECK(shrunk.n_choices <= 12);
+    CHECK(shrunk.n_choices <= 13);
     ChoiceTape tape(shrunk.choices);
     REQUIRE(alarm_of(shrunk.choices, mutant, tape) == mutant.caught_by);
     // 1-minimal: no part of the program and no choice can go, no choice can be 0.

@@ -251,6 +251,106 @@ TEST_CASE("an excluded region's collective is issued in forward alone", "[sim][r
   CHECK(n_tagged(run, "backward") == 2);
 }
 
+TEST_CASE("I-53: a recomputed dispatch before a kept grouped product, on two ranks",
+          "[sim][ranks]") {
+  const std::string block =
+      checkpoint("moe", op("silu", {"x"}, {"h"}) + "," + collective("all_to_all", "h", "d") +
+                            R"(,{"exclude":"experts","body":[)" +
+                            op("grouped_matmul", {"d", "w"}, {"e"}) + "]}," +
+                            collective("all_to_all", "e", "c") + "," + op("tanh", {"c"}, {"y"})) +
+      "," + loss_of("y");
+  const ScenarioRun run = run_ranks(2, block, R"("name":"exclude-rederive")",
+                                    R"("schedule":{"microbatches":2},"steps":2)");
+  require_sound(run);
+  // Two ranks, micro-batches and steps: the dispatch again in each replay, the product never.
+  CHECK(run.ops("grouped_matmul", Phase::replay) == 0);
+  CHECK(run.ops("grouped_matmul", Phase::forward) == 8);
+  CHECK(n_tagged(run, "replay") == 2 * 8);
+}
+
+TEST_CASE("a collective that was given up is never over, and the next ones are", "[sim][ranks]") {
+  // Rank 1 skips its first call by an exception, and waits in a group of two that rank 0 never
+  // comes to; both are told, and do the forward again.
+  const std::string stage =
+      on_ranks("0", collective("all_reduce", "x", "r")) + "," +
+      on_ranks("1", R"({"catch":[{"raise":"builtins.ValueError","in":"forward","times":1},)" +
+                        collective("all_reduce", "x", "r") + "]}," +
+                        collective("all_reduce", "x", "q", R"("group":"two")")) +
+      "," + op("sum", {"x"}, {"loss"});
+  for (const char* steps : {R"("steps":1)", R"("steps":3)"}) {
+    CAPTURE(steps);
+    const ScenarioRun run =
+        run_ranks(2, stage, R"("name":"none")",
+                  std::string(R"("groups":{"two":[0,1]},)"
+                              R"("schedule":{"actions":[{"action":"F0.0","catch":true},)"
+                              R"({"action":"F0.0","catch":true}]},)") +
+                      steps);
+    CHECK_FALSE(run.result.error);
+    REQUIRE_FALSE(run.result.caught.empty());
+    for (const CaughtError& caught : run.result.caught)
+      CHECK(caught.error.code == "E-DEADLOCK");
+  }
+}
+
+TEST_CASE("ranks that go on after they disagreed meet again in the next call", "[sim][ranks]") {
+  const std::string stage =
+      on_ranks("0", R"({"branch":"forward","body":[)" + collective("all_reduce", "x", "r") + "]}") +
+      "," + on_ranks("1", collective("all_gather", "x", "r")) + "," + op("sum", {"x"}, {"loss"});
+  const ScenarioRun run = run_ranks(
+      2, stage, R"("name":"none")",
+      R"("schedule":{"actions":[{"action":"F0.0","catch":true},{"action":"F0.0","catch":true}]},)"
+      R"("steps":2)");
+  CHECK_FALSE(run.result.error);
+  REQUIRE(run.result.caught.size() == 8);
+  std::int64_t now = 0;
+  for (std::size_t i = 0; i < run.trace.size(); ++i) {
+    const std::int64_t then = run.trace[i].integer(Field::ts_ns).value_or(now);
+    CHECK(then >= now);
+    now = then;
+  }
+}
+
+TEST_CASE("ranks that exchange tensors of other types, or by other attributes, are told so",
+          "[sim][ranks]") {
+  const auto by = [](const std::string& operation) {
+    return collective("all_reduce", "x", "r", R"("attrs":{"op":")" + operation + R"("})");
+  };
+  const ScenarioRun run =
+      run_ranks(2, on_ranks("0", by("sum")) + "," + on_ranks("1", by("max")) + "," + loss_of("r"));
+  CHECK(run.code() == "E-COLL-ORDER");
+}
+
+TEST_CASE("what some ranks alone run is theirs in counts, bytes, models and decisions",
+          "[sim][ranks]") {
+  const std::string more = on_ranks("1", op("sin", {"x"}, {"p"}) + "," + op("gelu", {"p"}, {"q"}));
+  const std::string stage =
+      checkpoint("c", more + "," + op("gelu", {"x"}, {"a"}) + "," + op("tanh", {"a"}, {"b"})) +
+      "," + collective("all_reduce", "b", "r") + "," + loss_of("r");
+  for (const char* protocol : {R"("name":"torch")", R"("name":"torch","recompute_ratio":0.5)",
+                               R"("name":"kept-ops","units":{"u":{"ops":["gelu"]}},"select":true)",
+                               R"("name":"torch-sac","keep":["gelu"])"}) {
+    CAPTURE(protocol);
+    require_sound(run_ranks(2, stage, protocol));
+  }
+  const std::string models =
+      on_ranks("1", checkpoint("v", op("gelu", {"x"}, {"a"}), R"("owner":"vision")"));
+  require_sound(run_ranks(2, models + "," + loss_of("x"),
+                          R"("name":"torch","recompute_ratio":{"vision":0.5})"));
+}
+
+TEST_CASE("a run of several ranks that is cut short compares no gradients", "[sim][ranks]") {
+  const Scenario scenario = parse_scenario("test.json", ranks_scenario(2, two_blocks));
+  for (std::uint64_t n_phases = 1; n_phases < 8; ++n_phases) {
+    CAPTURE(n_phases);
+    Simulation simulation = simulation_of(scenario);
+    simulation.events_max = n_phases;
+    Trace trace;
+    const SimulationResult result = simulate(simulation, trace);
+    CHECK(result.was_cut_short);
+    CHECK_FALSE(result.gradients_match);
+  }
+}
+
 TEST_CASE("regions nested as deep as they may be have room on each rank's stack", "[sim][ranks]") {
   constexpr int depth = 60;
   std::string body = op("sin", {"x"}, {"y"}) + "," + collective("all_reduce", "y", "z");
