@@ -4,6 +4,8 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/console.hpp"
@@ -190,6 +192,40 @@ std::int64_t total(const Counts& counts) {
   return sum;
 }
 
+/// What is told, and what it is.
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+/// What was sent away, and what waits for it cost.
+Rows offload_rows(const SimulationResult& result) {
+  Rows rows;
+  for (std::size_t i = 0; i < memory_level_count; ++i) {
+    const LevelBytes& level = result.offloaded[i];
+    if (level == LevelBytes()) continue;
+    rows.emplace_back(fmt::format("on the {} at once", memory_level_names[i]),
+                      bytes_text(level.peak));
+    rows.emplace_back(
+        fmt::format("sent to the {}", memory_level_names[i]),
+        fmt::format("{}, {} came back", bytes_text(level.sent), bytes_text(level.returned)));
+  }
+  if (result.copies_waited.ns > 0)
+    rows.emplace_back("waited for copies", time_text(result.copies_waited.ns));
+  return rows;
+}
+
+/// What each of several ranks took.
+Rows rank_rows(const SimulationResult& result) {
+  Rows rows;
+  if (result.ranks.empty()) return rows;
+  for (const Json& rank : ranks_json(result)) {
+    rows.emplace_back(
+        fmt::format("rank {}", rank["rank"].get<int>()),
+        fmt::format("busy {}, waits {}, peak {}", time_text(rank["busy_ns"].get<std::int64_t>()),
+                    time_text(rank["bubble_ns"].get<std::int64_t>()),
+                    bytes_text(rank["peak_bytes"].get<std::int64_t>())));
+  }
+  return rows;
+}
+
 std::string simulation_text(const SimulateOptions& options, const Outcome& outcome, bool colours) {
   const SimulationResult& result = outcome.result;
   const std::map<std::string, Counts> ops = ops_of(outcome.summary);
@@ -202,20 +238,10 @@ std::string simulation_text(const SimulateOptions& options, const Outcome& outco
   row("resident after forward", bytes_text(result.resident_bytes));
   row("added by a replay", bytes_text(result.replay_peak_bytes));
   if (result.rederived_bytes > 0) row("in slots at once", bytes_text(result.rederived_bytes));
-  for (std::size_t i = 0; i < memory_level_count; ++i) {
-    const LevelBytes& level = result.offloaded[i];
-    if (level == LevelBytes()) continue;
-    row(fmt::format("on the {} at once", memory_level_names[i]), bytes_text(level.peak));
-    row(fmt::format("sent to the {}", memory_level_names[i]),
-        fmt::format("{}, {} came back", bytes_text(level.sent), bytes_text(level.returned)));
-  }
-  if (result.copies_waited.ns > 0) row("waited for copies", time_text(result.copies_waited.ns));
-  for (const Json& rank : result.ranks.empty() ? Json::array() : ranks_json(result)) {
-    row(fmt::format("rank {}", rank["rank"].get<int>()),
-        fmt::format("busy {}, waits {}, peak {}", time_text(rank["busy_ns"].get<std::int64_t>()),
-                    time_text(rank["bubble_ns"].get<std::int64_t>()),
-                    bytes_text(rank["peak_bytes"].get<std::int64_t>())));
-  }
+  for (const auto& [name, use] : offload_rows(result))
+    row(name, use);
+  for (const auto& [name, use] : rank_rows(result))
+    row(name, use);
   row("ops", fmt::format("{} forward, {} in replays, {} backward", total(ops.at("forward")),
                          total(ops.at("replay")), total(ops.at("backward"))));
   row("gradients", !result.gradients_match ? painted("not compared", Colour::yellow, colours)

@@ -118,7 +118,6 @@ Flow Rank::require_defined(Walk& walk, const std::vector<ValueId>& values) {
 Flow Rank::run_op(Walk& walk, const OpStatement& op) {
   if (const Flow defined = require_defined(walk, op.inputs); defined != Flow::done) return defined;
   if (const Flow flow = refuse_unkept_inputs(walk, op); flow != Flow::done) return flow;
-  if (const Flow flow = refuse_unwritten(walk, op); flow != Flow::done) return flow;
   if (const Flow flow = refuse_served_write(walk, op); flow != Flow::done) return flow;
   const Phase phase = log_->phase();
   if (op.by_caller) log_->set_phase(Phase::setup);

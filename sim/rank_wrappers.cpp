@@ -288,6 +288,7 @@ Flow Rank::refuse_unkept(Walk& walk, std::string_view reader, ValueId value) {
 }
 
 Flow Rank::refuse_unkept_inputs(Walk& walk, const OpStatement& op) {
+  if (const Flow flow = refuse_unwritten(walk, op); flow != Flow::done) return flow;
   if (!program_->placeholder) return Flow::done;
   const bool is_outside = walk.packs == Packs::plain || walk.packs == Packs::excluded;
   if (is_outside || !exclusion_rules_.excludes || !exclusion_rules_.refuses_placeholders)

@@ -72,6 +72,40 @@ Json raise_schema() {
   return object({{"raise", text()}, {"in", when}, {"times", integer(1)}}, {"raise"});
 }
 
+Json excluded_schema() {
+  return object({{"exclude", text()},
+                 {"in", list_of(reference("argument"))},
+                 {"kwargs", map_of(reference("argument"))},
+                 {"out", reference("argument")},
+                 {"save_output", flag()},
+                 {"hands_over", flag()},
+                 {"body", reference("body")}},
+                {"exclude", "body"});
+}
+
+Json remat_region_schema() {
+  return object({{"region", text()},
+                 {"recompute", flag()},
+                 {"in", list_of(reference("argument"))},
+                 {"kwargs", map_of(reference("argument"))},
+                 {"out", reference("argument")},
+                 {"body", reference("body")}},
+                {"region", "recompute", "body"});
+}
+
+Json collective_schema() {
+  return object({{"collective", one_of(kind_names(true))},
+                 {"group", text()},
+                 {"in", list_of(text())},
+                 {"out", list_of(text())},
+                 {"into", text()},
+                 {"attrs", {{"type", "object"}}},
+                 {"keep", flag()},
+                 {"cost_ns", integer(0)},
+                 {"gradient_cost_ns", integer(0)}},
+                {"collective", "in"});
+}
+
 Json statement_schemas() {
   const Json names = list_of(text());
   const Json shape = list_of(integer(0));
@@ -111,35 +145,13 @@ Json statement_schemas() {
                {"stride", shape},
                {"offset", integer(0)}},
               {"view", "in", "out"}),
-       object({{"collective", one_of(kind_names(true))},
-               {"group", text()},
-               {"in", list_of(text())},
-               {"out", names},
-               {"into", text()},
-               {"attrs", {{"type", "object"}}},
-               {"keep", flag()},
-               {"cost_ns", integer(0)},
-               {"gradient_cost_ns", integer(0)}},
-              {"collective", "in"}),
+       collective_schema(),
        object({{"on_ranks", list_of(integer(0))}, {"body", body}}, {"on_ranks", "body"}),
        object({{"container", text()}, {"in", names}}, {"container", "in"}),
        checkpoint_schema(),
        object({{"unit", text()}, {"in", names}, {"body", body}}, {"unit", "body"}),
-       object({{"exclude", text()},
-               {"in", list_of(reference("argument"))},
-               {"kwargs", map_of(reference("argument"))},
-               {"out", reference("argument")},
-               {"save_output", flag()},
-               {"hands_over", flag()},
-               {"body", body}},
-              {"exclude", "body"}),
-       object({{"region", text()},
-               {"recompute", flag()},
-               {"in", list_of(reference("argument"))},
-               {"kwargs", map_of(reference("argument"))},
-               {"out", reference("argument")},
-               {"body", body}},
-              {"region", "recompute", "body"}),
+       excluded_schema(),
+       remat_region_schema(),
        object({{"needs_tensor", text()}}, {"needs_tensor"}),
        object({{"mark", text()}}, {"mark"}),
        object({{"compiled", body}}, {"compiled"}),

@@ -218,7 +218,7 @@ std::vector<Dimension> dimensions_of_excluded_regions() {
        },
        0.05},
       {Feature::fresh_arguments,
-       [](const auto& made) { return made.edit == Edit::none && owns_its_argument(made); }, 0.01,
+       [](const auto& made) { return made.edit == Edit::none && owns_its_argument(made); }, 0.005,
        leaves_regions_out}};
 }
 

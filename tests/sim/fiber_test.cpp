@@ -71,6 +71,7 @@ TEST_CASE("exceptions are thrown and caught within a fiber across its suspension
           "[sim][fiber]") {
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<std::string> caught;
+  fibers.reserve(4);
   for (int i = 0; i < 4; ++i) {
     fibers.push_back(std::make_unique<Fiber>([&, i] {
       try {
@@ -82,9 +83,10 @@ TEST_CASE("exceptions are thrown and caught within a fiber across its suspension
       fibers[static_cast<std::size_t>(i)]->suspend();
     }));
   }
-  for (int turn = 0; turn < 3; ++turn)
+  for (int turn = 0; turn < 3; ++turn) {
     for (const std::unique_ptr<Fiber>& fiber : fibers)
       fiber->resume();
+  }
   CHECK(caught == std::vector<std::string>{"0", "1", "2", "3"});
 }
 

@@ -366,12 +366,12 @@ TEST_CASE("rng_position leaves out what a skipped wrapper drew, in each replay a
 
 TEST_CASE("rng_position judges a replay by the generators of its own rank",
           "[invariants][rng_position]") {
-  const std::string forward = R"(
+  const std::string on_rank_1 = R"(
     {"kind":"unit_begin","phase":"forward","rank":1,"unit":"A","frame":1,"exec":"forward"}
     {"kind":"rng","phase":"forward","rank":1,"unit":"A","generator":"cpu"}
     {"kind":"unit_end","phase":"forward","rank":1,"unit":"A","frame":1,"exec":"forward"}
   )";
-  const auto replay = [](int rank_of_the_draw) {
+  const auto replay_of = [](int rank_of_the_draw) {
     return R"(
       {"kind":"unit_begin","phase":"replay","rank":1,"unit":"A","frame":1,"exec":"replay","gid":["graph_task",0]}
       {"kind":"rng","phase":"forward","rank":)" +
@@ -383,6 +383,6 @@ TEST_CASE("rng_position judges a replay by the generators of its own rank",
            R"(,"generator":"cpu"}
     )";
   };
-  CHECK(checked(forward + replay(0)).findings.empty());
-  CHECK_FALSE(checked(forward + replay(1)).findings.empty());
+  CHECK(checked(on_rank_1 + replay_of(0)).findings.empty());
+  CHECK_FALSE(checked(on_rank_1 + replay_of(1)).findings.empty());
 }
