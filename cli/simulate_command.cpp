@@ -244,10 +244,12 @@ std::string simulation_text(const SimulateOptions& options, const Outcome& outco
     row(name, use);
   row("ops", fmt::format("{} forward, {} in replays, {} backward", total(ops.at("forward")),
                          total(ops.at("replay")), total(ops.at("backward"))));
-  row("gradients", !result.gradients_match ? painted("not compared", Colour::yellow, colours)
-                   : *result.gradients_match
-                       ? painted("equal the plain run's", Colour::green, colours)
-                       : painted("DIFFER from the plain run's", Colour::red, colours));
+  const std::string why_not =
+      result.plain_error ? ": the plain run ends in " + result.plain_error->code : std::string();
+  row("gradients",
+      !result.gradients_match   ? painted("not compared" + why_not, Colour::yellow, colours)
+      : *result.gradients_match ? painted("equal the plain run's", Colour::green, colours)
+                                : painted("DIFFER from the plain run's", Colour::red, colours));
   row("trace hash", outcome.hash);
   const auto rows_of = [&](std::string_view when, const BytesByClass& bytes) {
     for (std::size_t i = 0; i < owner_class_count; ++i) {

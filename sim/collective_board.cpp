@@ -23,7 +23,7 @@ CollectiveBoard::CollectiveBoard(const std::vector<RankGroup>& groups) {
     groups_.push_back({ranks, std::vector<std::int64_t>(ranks.ranks.size(), 0), 0, {}});
 }
 
-CollectiveBoard::Arrival CollectiveBoard::arrive(std::uint32_t rank, const CollectiveCall& call,
+CollectiveBoard::Arrival CollectiveBoard::arrive(std::uint32_t rank, const CollectiveRequest& call,
                                                  Instant now) {
   Group& group = groups_[call.group];
   const std::size_t n_ranks = group.ranks.ranks.size();

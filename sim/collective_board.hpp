@@ -25,7 +25,7 @@ class CollectiveBoard {
     Meeting meeting;       // with an error where the call is not the one that others issued
     std::vector<std::uint32_t> waiting;  // the other ranks, of the last
   };
-  Arrival arrive(std::uint32_t rank, const CollectiveCall& call, Instant now);
+  Arrival arrive(std::uint32_t rank, const CollectiveRequest& call, Instant now);
   /// The rank waits no longer in the call that it issued last: that one will never be over, and who
   /// comes to it is told so.
   void give_up(std::uint32_t group, std::uint32_t rank);

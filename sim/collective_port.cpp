@@ -32,13 +32,13 @@ std::size_t CollectivePort::place_in(std::uint32_t group) const {
 Meeting CollectivePort::issue(std::uint32_t group, Exchange what, const Handed& handed) {
   REMAT_INVARIANT(peers_ != nullptr);
   const std::string tag = tag_of(handed);
-  const CollectiveCall call{.group = group,
-                            .name = name_of(what),
-                            .tag = tag,
-                            .n = handed.n,
-                            .what = handed.what,
-                            .element = handed.element,
-                            .cost = handed.cost};
+  const CollectiveRequest call{.group = group,
+                               .name = name_of(what),
+                               .tag = tag,
+                               .n = handed.n,
+                               .what = handed.what,
+                               .element = handed.element,
+                               .cost = handed.cost};
   log_->collective(program_->groups[group].name, call.name, tag, call.n);
   const Instant begun = log_->now();
   Meeting meeting = peers_->meet(call, begun);

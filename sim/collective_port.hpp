@@ -20,7 +20,7 @@ struct Handed {
   std::optional<std::int64_t> microbatch;
   std::string_view run;    // forward, replay or backward
   std::int64_t n = 0;      // elements
-  std::uint64_t what = 0;  // as CollectiveCall has it
+  std::uint64_t what = 0;  // as CollectiveRequest has it
   Ring element;
   Duration cost;
 };

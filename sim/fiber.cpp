@@ -4,6 +4,7 @@
 #include <boost/context/protected_fixedsize_stack.hpp>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "model/errors.hpp"
 
@@ -22,6 +23,7 @@
 #endif
 #endif
 #ifdef REMAT_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #ifdef REMAT_TSAN
@@ -38,6 +40,41 @@ constexpr std::size_t stack_bytes = std::size_t{16} << 20U;
 #else
 constexpr std::size_t stack_bytes = std::size_t{2} << 20U;
 #endif
+
+/// Stacks that a thread has used and will use again: a fiber lives no longer than a run, and the
+/// system takes its time to make a stack with a guard page.
+class StackPool {
+ public:
+  ~StackPool() {
+    for (boost::context::stack_context& stack : free_)
+      maker_.deallocate(stack);
+  }
+  boost::context::stack_context take() {
+    if (free_.empty()) return maker_.allocate();
+    const boost::context::stack_context stack = free_.back();
+    free_.pop_back();
+    return stack;
+  }
+  void give_back(boost::context::stack_context& stack) {
+    if (free_.size() == n_kept_max) return maker_.deallocate(stack);
+    free_.push_back(stack);
+  }
+
+ private:
+  static constexpr std::size_t n_kept_max = 16;
+  boost::context::protected_fixedsize_stack maker_{stack_bytes};
+  std::vector<boost::context::stack_context> free_;
+};
+
+StackPool& stacks() {
+  thread_local StackPool pool;
+  return pool;
+}
+
+/// What a fiber gives its stack back to.
+struct StackAllocator {
+  static void deallocate(boost::context::stack_context& stack) { stacks().give_back(stack); }
+};
 
 }  // namespace
 
@@ -93,15 +130,16 @@ struct Fiber::Stack {
 
 Fiber::Fiber(std::function<void()> body)
     : body_(std::move(body)), stack_(std::make_unique<Stack>()) {
-  boost::context::protected_fixedsize_stack allocator(stack_bytes);
-  const boost::context::stack_context memory = allocator.allocate();
+  const boost::context::stack_context memory = stacks().take();
 #ifdef REMAT_ASAN
   stack_->inside_bottom = static_cast<const char*>(memory.sp) - memory.size;
   stack_->inside_size = memory.size;
+  // What ran on it before has not returned from its outermost frames.
+  __asan_unpoison_memory_region(stack_->inside_bottom, stack_->inside_size);
 #endif
   stack_->inside = boost::context::fiber(
-      std::allocator_arg, boost::context::preallocated(memory.sp, memory.size, memory), allocator,
-      [this](boost::context::fiber&& outside) {
+      std::allocator_arg, boost::context::preallocated(memory.sp, memory.size, memory),
+      StackAllocator(), [this](boost::context::fiber&& outside) {
         stack_->enter_inside();
         stack_->outside = std::move(outside);
         run();

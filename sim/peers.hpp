@@ -11,7 +11,7 @@
 namespace remat {
 
 /// A rank's part in a collective. What is seen of it must live until the ranks have met.
-struct CollectiveCall {
+struct CollectiveRequest {
   std::uint32_t group = 0;  // of the program's
   std::string_view name;    // of what is exchanged
   std::string_view tag;     // says where in the program, and in which phase
@@ -37,7 +37,7 @@ class Peers {
   /// The rank's clock says `now`: others that are behind go first.
   virtual void pass_turn(Instant now) = 0;
   /// The rank issues its next collective of the group at `now`, and waits for the others.
-  virtual Meeting meet(const CollectiveCall& call, Instant now) = 0;
+  virtual Meeting meet(const CollectiveRequest& call, Instant now) = 0;
 };
 
 }  // namespace remat

@@ -222,6 +222,7 @@ SimulationResult simulate(const Simulation& simulation, const Protocol& protocol
   if (has_reference) gradients = of_every_step(program, reference);
   SimulationResult result =
       run(simulation, protocol, &trace, expect_json(simulation.expectation, gradients));
+  result.plain_error = reference.error;
   if (has_reference && !result.error && !result.was_cut_short) {
     result.gradients_match =
         by_leaf(program, result.contributions) == by_leaf(program, reference.contributions);

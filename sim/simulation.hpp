@@ -38,8 +38,10 @@ struct SimulationResult : RankUse {
   std::vector<Contribution> contributions;  // gradients in the order in which they reached leaves,
                                             // step by step, each rank's after the other's
   std::vector<std::size_t> contributions_by_step;  // how many there were at the end of each step
-  /// The gradients are those of the run that checkpoints nothing; none where that one fails.
+  /// The gradients are those of the run that checkpoints nothing; none where that one fails, or
+  /// where one of the two is cut short.
   std::optional<bool> gradients_match;
+  std::optional<SimulatedError> plain_error;  // what that run fails in
 };
 
 /// Runs it, and first the same program under no protocol, whose gradients are the reference. The

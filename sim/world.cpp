@@ -47,7 +47,7 @@ class World::Member : public Peers {
     fiber_->suspend();
   }
 
-  Meeting meet(const CollectiveCall& call, Instant now) override {
+  Meeting meet(const CollectiveRequest& call, Instant now) override {
     CollectiveBoard::Arrival arrival = world_->board_.arrive(rank_, call, now);
     if (!arrival.meeting.code.empty()) return std::move(arrival.meeting);
     if (arrival.is_last) {

@@ -12,7 +12,7 @@ constexpr std::int32_t slots_per_microbatch = 6;
 SlotPlan repeated(const std::vector<BuildingBlock>& blocks, std::int32_t microbatches) {
   SlotPlan plan;
   for (const BuildingBlock& block : blocks) {
-    RankPlan& rank = plan.emplace_back();
+    RankSlotPlan& rank = plan.emplace_back();
     for (std::int32_t m = 0; m < microbatches; ++m) {
       const std::int32_t later = slots_per_microbatch * m;
       rank[VStep::forward_down].push_back(block.forward_down + later);
@@ -25,7 +25,7 @@ SlotPlan repeated(const std::vector<BuildingBlock>& blocks, std::int32_t microba
 }
 
 void put_all_dws(SlotPlan& plan, bool by_chunk) {
-  for (RankPlan& rank : plan)
+  for (RankSlotPlan& rank : plan)
     put_dws(rank, by_chunk);
 }
 

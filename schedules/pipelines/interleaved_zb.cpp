@@ -19,8 +19,8 @@ PipelineLists interleaved_zb(const PipelineShape& shape) {
       if (step < n) list.add(order.forward(rank, step));
       if (step < ahead) continue;
       list.add(order.backward(Work::dx, rank, step - ahead));
-      // Rank r lets r DX's pass before its first DW; once forwards are over, none.
-      if (step >= n || step - ahead >= rank) list.add(order.backward(Work::dw, rank, n_dw++));
+      // Rank r lets r DX's pass before its first DW.
+      if (step - ahead >= rank) list.add(order.backward(Work::dw, rank, n_dw++));
     }
     while (n_dw < n)
       list.add(order.backward(Work::dw, rank, n_dw++));

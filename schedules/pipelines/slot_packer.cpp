@@ -20,7 +20,7 @@ struct Held {
 /// The slots of one rank: what is in each, and what is held ahead of each.
 class RankSlots {
  public:
-  RankSlots(const RankPlan& plan, std::int32_t n_slots, Packed packed)
+  RankSlots(const RankSlotPlan& plan, std::int32_t n_slots, Packed packed)
       : packed_(packed), steps_(index(n_slots)), held_(index(n_slots) + 1) {
     for (std::size_t step = 0; step < v_step_count; ++step) {
       for (const std::int32_t slot : plan.slots[step])
@@ -83,12 +83,12 @@ class Packer {
  public:
   Packer(SlotPlan& plan, Packed packed) : plan_(plan), packed_(packed), dx_slots_(plan.size()) {
     std::int32_t n_slots = 0;
-    for (const RankPlan& rank : plan_) {
+    for (const RankSlotPlan& rank : plan_) {
       for (const std::vector<std::int32_t>& slots : rank.slots) {
         if (!slots.empty()) n_slots = std::max(n_slots, slots.back() + 1);
       }
     }
-    for (const RankPlan& rank : plan_) {
+    for (const RankSlotPlan& rank : plan_) {
       slots_.emplace_back(rank, n_slots, packed);
       most_ = std::max(most_, slots_.back().peak());
     }
@@ -128,9 +128,9 @@ class Packer {
 
   /// The slot behind all that the step needs, as moved so far.
   std::int32_t earliest(const PlannedStep& at) const {
-    const RankPlan& own = plan_[index(at.rank)];
+    const RankSlotPlan& own = plan_[index(at.rank)];
     std::int32_t last = -1;
-    const auto needs = [&](const RankPlan& rank, VStep step, std::int32_t microbatch) {
+    const auto needs = [&](const RankSlotPlan& rank, VStep step, std::int32_t microbatch) {
       last = std::max(last, rank[step][index(microbatch)]);
     };
     if (at.microbatch > 0) needs(own, at.step, at.microbatch - 1);

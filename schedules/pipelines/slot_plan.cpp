@@ -7,7 +7,7 @@ namespace remat {
 namespace {
 
 /// The steps of one rank by slot. No two share one.
-std::vector<PlannedStep> in_order(const RankPlan& plan, std::int32_t rank) {
+std::vector<PlannedStep> in_order(const RankSlotPlan& plan, std::int32_t rank) {
   std::vector<PlannedStep> steps;
   for (std::size_t step = 0; step < v_step_count; ++step) {
     for (std::size_t m = 0; m < plan.slots[step].size(); ++m) {
@@ -66,7 +66,7 @@ std::vector<PlannedStep> in_order(const SlotPlan& plan) {
   return steps;
 }
 
-void put_dws(RankPlan& plan, bool by_chunk) {
+void put_dws(RankSlotPlan& plan, bool by_chunk) {
   std::array<std::int32_t, 2> pending = {0, 0};
   const auto put = [&](std::int32_t slot) {
     const std::size_t chunk = pending[0] > 0 ? 0 : 1;
@@ -88,7 +88,7 @@ void put_dws(RankPlan& plan, bool by_chunk) {
 }
 
 void drop_dws(SlotPlan& plan) {
-  for (RankPlan& rank : plan) {
+  for (RankSlotPlan& rank : plan) {
     rank[VStep::dw].clear();
     rank[VStep::dw_down].clear();
   }

@@ -14,7 +14,7 @@ constexpr std::size_t v_step_count = 6;
 
 /// When a rank does what: for each step, the slot of each micro-batch, rising. A slot is a unit of
 /// time in which one step fits.
-struct RankPlan {
+struct RankSlotPlan {
   std::array<std::vector<std::int32_t>, v_step_count> slots;
   std::vector<std::int32_t>& operator[](VStep step) {
     return slots[static_cast<std::size_t>(step)];
@@ -23,7 +23,7 @@ struct RankPlan {
     return slots[static_cast<std::size_t>(step)];
   }
 };
-using SlotPlan = std::vector<RankPlan>;  // one for each rank
+using SlotPlan = std::vector<RankSlotPlan>;  // one for each rank
 
 /// One step of one micro-batch in a plan.
 struct PlannedStep {
@@ -38,7 +38,7 @@ std::vector<PlannedStep> in_order(const SlotPlan& plan);
 
 /// Puts a DW into each gap behind a DX that has none yet; what is left over goes behind the end.
 /// `by_chunk`: those of the up chunk first, each chunk's apart; otherwise all in `VStep::dw`.
-void put_dws(RankPlan& plan, bool by_chunk);
+void put_dws(RankSlotPlan& plan, bool by_chunk);
 
 /// Takes the DW's out again.
 void drop_dws(SlotPlan& plan);

@@ -11,9 +11,10 @@ RankList split_backward_list(std::int32_t rank, std::int32_t microbatches,
   RankList list;
   ListBuilder builder(list);
   const std::int32_t ahead = std::min(rule.ahead, microbatches);
-  for (std::int32_t step = 0; step < ahead + microbatches + rule.delay; ++step) {
+  const std::int32_t delay = std::min(rule.delay, microbatches);
+  for (std::int32_t step = 0; step < ahead + microbatches + delay; ++step) {
     const std::int32_t dx = step - ahead;
-    const std::int32_t dw = dx - rule.delay;
+    const std::int32_t dw = dx - delay;
     if (step < microbatches) builder.add(Work::forward, rank, step);
     if (dx >= 0 && dx < microbatches) builder.add(Work::dx, rank, dx);
     if (dw >= 0 && dw < microbatches) builder.add(Work::dw, rank, dw);
