@@ -7,6 +7,7 @@ PipelineLists v_min(const PipelineShape& shape) {
   // A number of ranks that three divides would put two steps into slots that are equal modulo six.
   const std::int32_t shift = ranks % 3 == 0 ? 2 : 0;
   std::vector<BuildingBlock> blocks;
+  blocks.reserve(static_cast<std::size_t>(ranks));
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     blocks.push_back({.forward_down = rank,
                       .forward_up = 2 * ranks - 1 - rank,

@@ -56,8 +56,10 @@ TEST_CASE("bad costs are refused in one line", "[sim]") {
   const std::string expected =
       " is no cost; expected F, B, DX, DW, R or COMM, '=' and a whole number up to 100000000000";
   for (const std::string word :
-       {"F", "F=", "F=-1", "F=1.5", "F=x", "G=1", "=1", "F=100000000001", "F=1x"})
-    CHECK(refusal(costs_of, word) == "--cost: '" + word + "'" + expected);
+       {"F", "F=", "F=-1", "F=1.5", "F=x", "G=1", "=1", "F=100000000001", "F=1x"}) {
+    CHECK(refusal(costs_of, word) ==
+          std::string("--cost: '").append(word).append("'").append(expected));
+  }
   CHECK(refusal(costs_of, "F=1,,B=2") == "--cost: ''" + expected);
   CHECK(refusal(costs_in, R"({"F": -1})") ==
         "costs.json:1: this is -1; expected an integer of 0 or more (at /F)");
