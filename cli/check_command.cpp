@@ -15,6 +15,7 @@
 #include "traces/output_file.hpp"
 #include "traces/reader.hpp"
 #include "traces/summary.hpp"
+#include "traces/whole_text.hpp"
 
 namespace remat {
 namespace {
@@ -67,7 +68,7 @@ CheckedFile checked_file(const CheckOptions& options, const std::string& path) {
   } catch (const InputError& error) {
     file.unreadable = error.what();
   } catch (const HeaderError& error) {
-    file.unreadable = fmt::format("{}:1: {}", path == "-" ? "standard input" : path, error.what());
+    file.unreadable = fmt::format("{}:1: {}", shown_path(path), error.what());
   }
   if (options.progress) show_progress("");
   return file;

@@ -1,10 +1,8 @@
 #include "cli/schedule_command.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
-#include <memory>
 
 #include "cli/schedule_outcome.hpp"
 #include "model/errors.hpp"
@@ -13,37 +11,17 @@
 #include "schedules/pipeline_lowering.hpp"
 #include "schedules/pipeline_registry.hpp"
 #include "schedules/replay_placement.hpp"
-#include "traces/byte_source.hpp"
 #include "traces/output_file.hpp"
+#include "traces/whole_text.hpp"
 
 namespace remat {
 namespace {
 
 /// Lists of a few million actions run in seconds; what is longer is no schedule.
-constexpr std::size_t file_bytes_max = std::size_t{32} << 20U;
+constexpr std::size_t file_mib_max = 32;
 constexpr std::size_t actions_max = std::size_t{1} << 22U;
 /// Complaints of one check that are told.
 constexpr std::size_t complaints_max = 5;
-
-std::string called(const std::string& path) {
-  return path == "-" ? "standard input" : path;
-}
-
-std::string content_of(const std::string& path, const char* what) {
-  std::string text;
-  try {
-    const std::unique_ptr<ByteSource> source = open_bytes(path);
-    std::array<char, 65536> block{};
-    for (std::size_t n = 0; (n = source->read(block)) > 0;) {
-      text.append(block.data(), n);
-      if (text.size() > file_bytes_max)
-        throw InputError(called(path) + ": larger than 32 MiB; expected " + what);
-    }
-  } catch (const SourceError& error) {
-    throw InputError(called(path) + ": " + error.what());
-  }
-  return text;
-}
 
 void refuse_shape(const ScheduleOptions& options) {
   for (const auto& [name, given] : {std::pair("--ranks", options.ranks),
@@ -72,10 +50,10 @@ PipelineLists source_lists(const ScheduleOptions& options) {
                      known_pipelines() + ", or a file");
   }
   refuse_shape(options);
-  PipelineLists lists =
-      read_pipeline_lists(called(options.source), content_of(options.source, "lists of actions"));
+  PipelineLists lists = read_pipeline_lists(
+      shown_path(options.source), whole_text(options.source, file_mib_max, "lists of actions"));
   if (n_actions(lists) > actions_max) {
-    throw InputError(called(options.source) + ": " + std::to_string(n_actions(lists)) +
+    throw InputError(shown_path(options.source) + ": " + std::to_string(n_actions(lists)) +
                      " actions; expected at most " + std::to_string(actions_max));
   }
   return lists;
@@ -115,7 +93,8 @@ PipelineLists replayed_lists(const ScheduleOptions& options) {
 PipelineCosts costs_of(const ScheduleOptions& options) {
   PipelineCosts costs;
   if (!options.costs_file.empty()) {
-    read_costs(called(options.costs_file), content_of(options.costs_file, "costs"), costs);
+    read_costs(shown_path(options.costs_file),
+               whole_text(options.costs_file, file_mib_max, "costs"), costs);
   }
   if (!options.cost.empty()) set_costs(options.cost, costs);
   return costs;

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <charconv>
-#include <memory>
 #include <set>
 #include <utility>
 
@@ -17,7 +15,7 @@
 #include "sim/scenario_ranks.hpp"
 #include "sim/scenario_units.hpp"
 #include "sim/scenario_writer.hpp"
-#include "traces/byte_source.hpp"
+#include "traces/whole_text.hpp"
 
 namespace remat {
 namespace {
@@ -328,20 +326,9 @@ Scenario parse_scenario(const std::string& file, const std::string& text) {
 }
 
 Scenario read_scenario(const std::string& path) {
-  const std::string name = path == "-" ? "standard input" : path;
-  constexpr std::size_t bytes_max = std::size_t{64} << 20U;
-  std::string text;
-  try {
-    const std::unique_ptr<ByteSource> source = open_bytes(path);
-    std::array<char, 65536> block{};
-    for (std::size_t n = 0; (n = source->read(block)) > 0;) {
-      text.append(block.data(), n);
-      if (text.size() > bytes_max)
-        throw InputError(name + ": larger than 64 MiB; expected a scenario");
-    }
-  } catch (const SourceError& error) {
-    throw InputError(name + ": " + error.what());
-  }
+  const std::string name = shown_path(path);
+  constexpr std::size_t mib_max = 64;
+  const std::string text = whole_text(path, mib_max, "a scenario");
   if (text.empty()) throw InputError(name + ": the file is empty; expected a scenario");
   return parse_scenario(name, text);
 }

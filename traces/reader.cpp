@@ -1,4 +1,4 @@
-#include "traces/reader.hpp"
+#include "traces/whole_text.hpp"
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include "traces/line_source.hpp"
 #include "traces/reference_check.hpp"
 #include "traces/shown.hpp"
+#include "traces/whole_text.hpp"
 
 namespace remat {
 namespace {
@@ -117,8 +118,7 @@ class TraceReader::Impl {
   std::int64_t previous_seq_ = -1;
 };
 
-TraceReader::TraceReader(const std::string& path)
-    : TraceReader(opened(path), path == "-" ? std::string("standard input") : path) {}
+TraceReader::TraceReader(const std::string& path) : TraceReader(opened(path), shown_path(path)) {}
 TraceReader::TraceReader(std::unique_ptr<ByteSource> source, std::string shown_name)
     : impl_(std::make_unique<Impl>(std::move(source), std::move(shown_name))) {}
 TraceReader::TraceReader(TraceReader&&) noexcept = default;
