@@ -14,6 +14,7 @@ function(rematsim_library name)
 
   if(ARG_SOURCES)
     add_library(rematsim_${name} STATIC ${ARG_SOURCES})
+    rematsim_unity(rematsim_${name})
     set(visibility PUBLIC)
     target_link_libraries(rematsim_${name} PRIVATE $<BUILD_INTERFACE:rematsim_options> ${ARG_PRIVATE_LIBS})
   else()

@@ -7,12 +7,6 @@
 #include "model/units.hpp"
 
 namespace remat {
-namespace {
-
-constexpr std::size_t no_frame = ReferenceGraph::no_frame;
-
-}  // namespace
-
 /// One graph task, node by node: gradients on their way, slots that a replay has filled.
 class BackwardWalk {
  public:
@@ -104,7 +98,7 @@ class BackwardWalk {
     const OpStatement* op = op_of(node);
     if (op == nullptr && !node.leaf) {
       run_reentrant(at);
-    } else if (node.frame != no_frame && node.has_saves) {
+    } else if (node.frame != ReferenceGraph::no_frame && node.has_saves) {
       ask(node.frame);
     }
     const bool passes_on =
@@ -121,9 +115,9 @@ class BackwardWalk {
       made.emplace_back(&edge,
                         passes_on ? shared(*arrived_[at][0]) : new_gradient(bytes_to(node, i)));
     }
-    if (op != nullptr && node.frame != no_frame) release_slots(node, *op);
+    if (op != nullptr && node.frame != ReferenceGraph::no_frame) release_slots(node, *op);
     const bool empties = !retain_ || forward_->rules_.remat;  // what was read is handed out
-    if (op != nullptr && node.excluded_in != no_frame && empties) {
+    if (op != nullptr && node.excluded_in != ReferenceGraph::no_frame && empties) {
       each_slot(node, *op, [&](ValueId saved) { release(node.excluded_in, saved); });
     }
     for (const auto& [edge, gradient] : made)
@@ -173,14 +167,14 @@ class BackwardWalk {
   void hold(std::size_t frame, ValueId filled) {
     const BufferId buffer = value(filled).buffer;
     const std::size_t maker = maker_of(frame, buffer);
-    if (maker == no_frame) return;
+    if (maker == ReferenceGraph::no_frame) return;
     if (slots_on_[{maker, buffer.index()}]++ == 0) grow(program_->buffers[buffer].bytes);
   }
   /// The slot is still full when the task is over.
   void leave(std::size_t frame, ValueId filled) {
     const BufferId buffer = value(filled).buffer;
     const std::size_t maker = maker_of(frame, buffer);
-    if (maker == no_frame || !left_.insert({maker, buffer.index()}).second) return;
+    if (maker == ReferenceGraph::no_frame || !left_.insert({maker, buffer.index()}).second) return;
     made_->left_bytes = saturated_sum(made_->left_bytes, program_->buffers[buffer].bytes);
   }
   /// What the op of an excluded region saved and did not keep.
@@ -193,13 +187,14 @@ class BackwardWalk {
   /// Whose replay made the bytes that a slot of the frame was filled with: its own, or that of a
   /// frame around it, whose slot was the region's argument. No frame where forward kept them.
   std::size_t maker_of(std::size_t frame, BufferId buffer) const {
-    for (; frame != no_frame; frame = forward_->replays_.at(frame).outer) {
+    for (; frame != ReferenceGraph::no_frame; frame = forward_->replays_.at(frame).outer) {
       const ReferenceForward::Replay& replay = forward_->replays_.at(frame);
       const auto lies_there = [&](ValueId argument) { return value(argument).buffer == buffer; };
       if (replay.is_made[buffer.index()]) return frame;
-      if (std::none_of(replay.fetched.begin(), replay.fetched.end(), lies_there)) return no_frame;
+      if (std::none_of(replay.fetched.begin(), replay.fetched.end(), lies_there))
+        return ReferenceGraph::no_frame;
     }
-    return no_frame;
+    return ReferenceGraph::no_frame;
   }
 
   void release(std::size_t frame, ValueId packed) {

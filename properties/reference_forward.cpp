@@ -10,8 +10,6 @@
 namespace remat {
 namespace {
 
-constexpr std::size_t no_frame = ReferenceGraph::no_frame;
-
 std::vector<ValueId> roots_of(const Program& program) {
   const std::optional<ValueId> root = program.forwards.front().root;
   return root ? std::vector<ValueId>{*root} : std::vector<ValueId>{};
@@ -27,7 +25,7 @@ ReferenceForward::ReferenceForward(const Program& program, const ReferenceRules&
       walk_(reference_walk(program, rules, wrappers_,
                            {.begin = 0, .end = statements_of(program).size()})) {
   if (rules_.regions == ReferenceRules::Regions::holders)
-    find_replays(0, statements_of(program).size(), no_frame);
+    find_replays(0, statements_of(program).size(), ReferenceGraph::no_frame);
   find_resident();
 }
 
@@ -39,7 +37,7 @@ void ReferenceForward::find_replays(std::size_t begin, std::size_t end, std::siz
     if (mode != ReferenceRules::Regions::holders) {
       // In a reentrant region's own replay, what it holds are frames of nobody's.
       if (mode == ReferenceRules::Regions::reentrant) {
-        find_replays(at + 1, region->end, no_frame);
+        find_replays(at + 1, region->end, ReferenceGraph::no_frame);
         at = region->end;
       }
       continue;
@@ -60,7 +58,7 @@ void ReferenceForward::find_replays(std::size_t begin, std::size_t end, std::siz
     replay.is_made = std::move(walk.is_made);
     replay.packed = std::move(walk.packed);
     replay.outer = outer;
-    if (outer != no_frame) replay.fetched = region->inputs;
+    if (outer != ReferenceGraph::no_frame) replay.fetched = region->inputs;
     find_replays(at + 1, region->end, at);
     at = region->end;
   }
@@ -83,7 +81,7 @@ void ReferenceForward::find_resident() {
     if (op == nullptr && !node.leaf) {
       keep_all(region(node.statement).inputs);
       keep_all(region(node.statement).captured);
-    } else if (node.frame == no_frame) {
+    } else if (node.frame == ReferenceGraph::no_frame) {
       for (std::size_t i = 0; i < op->saves.size(); ++i) {
         if (wrappers_.is_slot(node.statement, i)) {
           frames.insert(node.excluded_in);

@@ -188,8 +188,8 @@ TEST_CASE("an input that the checkpoint keeps itself is rederived without a gain
 TEST_CASE("without an input that a replay could bring, rederivation changes no event (I-50)",
           "[sim][borders]") {
   // tanh saves its own output: then no region of the scenario has an eligible input.
-  const std::vector<Edit> none_eligible = {{R"("op": "gelu")", R"("op": "tanh")"}};
-  const auto run_under = [&](const std::vector<Edit>& edits) {
+  const std::vector<TextEdit> none_eligible = {{R"("op": "gelu")", R"("op": "tanh")"}};
+  const auto run_under = [&](const std::vector<TextEdit>& edits) {
     Scenario scenario =
         parse_scenario("i50.json", scenario_text("verification_05_fallbacks", edits));
     scenario.config_json = "{}";  // the header names the protocol

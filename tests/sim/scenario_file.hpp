@@ -14,19 +14,19 @@
 namespace remat {
 
 /// What to write instead of what.
-struct Edit {
+struct TextEdit {
   std::string from;
   std::string to;
 };
 
 /// The text of a scenario of sim/scenarios, changed in these places, each of which it must have.
-inline std::string scenario_text(const std::string& name, const std::vector<Edit>& edits = {}) {
+inline std::string scenario_text(const std::string& name, const std::vector<TextEdit>& edits = {}) {
   std::ifstream file(std::string(REMATSIM_SOURCE_DIR) + "/sim/scenarios/" + name + ".json");
   REQUIRE(file);
   std::ostringstream read;
   read << file.rdbuf();
   std::string text = read.str();
-  for (const Edit& edit : edits) {
+  for (const TextEdit& edit : edits) {
     REQUIRE(text.find(edit.from) != std::string::npos);
     for (std::size_t at = 0; (at = text.find(edit.from, at)) != std::string::npos;) {
       text.replace(at, edit.from.size(), edit.to);
@@ -36,20 +36,20 @@ inline std::string scenario_text(const std::string& name, const std::vector<Edit
   return text;
 }
 
-inline ScenarioRun run_file(const std::string& name, const std::vector<Edit>& edits = {}) {
+inline ScenarioRun run_file(const std::string& name, const std::vector<TextEdit>& edits = {}) {
   return run_text(scenario_text(name, edits));
 }
 
 /// The scenario under another protocol than exclude-rederive.
-inline Edit under(const std::string& protocol) {
+inline TextEdit under(const std::string& protocol) {
   return {R"("name": "exclude-rederive")", R"("name": ")" + protocol + "\""};
 }
 /// The scenario with one more option of its protocol.
-inline Edit with(const std::string& option) {
+inline TextEdit with(const std::string& option) {
   return {R"("name": "exclude-rederive")", R"("name": "exclude-rederive", )" + option};
 }
 /// The scenario, which has none, with this schedule.
-inline Edit scheduled(const std::string& schedule) {
+inline TextEdit scheduled(const std::string& schedule) {
   return {R"("protocol": {)", R"("schedule": )" + schedule + R"(, "protocol": {)"};
 }
 

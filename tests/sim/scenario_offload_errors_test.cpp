@@ -10,7 +10,7 @@
 namespace remat {
 namespace {
 
-const std::string begin =
+const std::string opening =
     "{\"format\": \"rematsim-scenario\", \"version\": 1,\n"
     "\"program\": {\"inputs\": {\"x\": {\"shape\": [4]}}, \"stages\": [[";
 
@@ -33,12 +33,12 @@ TEST_CASE("an offload group lies among the stage's statements, and names a level
           {R"({"offload": 3, "body": []})",
            "2: this is 3; expected a text (at /program/stages/0/0/offload)"},
       },
-      begin, "]]}}");
+      opening, "]]}}");
 }
 
 TEST_CASE("what is sent is one of the things that there are", "[sim][offload]") {
   const auto protocol = [](const std::string& name) {
-    return begin + "]]},\n\"protocol\": {\"name\": \"" + name + "\", \"offload\": ";
+    return opening + "]]},\n\"protocol\": {\"name\": \"" + name + "\", \"offload\": ";
   };
   check(
       {
@@ -68,12 +68,12 @@ TEST_CASE("a link has a rate and a latency", "[sim][offload]") {
           {R"({"disk": {"latency_ns": -1}})",
            "3: this is -1; expected an integer of 0 or more (at /machine/links/disk/latency_ns)"},
       },
-      begin + "]]},\n\"machine\": {\"links\": ", "}}");
+      opening + "]]},\n\"machine\": {\"links\": ", "}}");
 }
 
 TEST_CASE("a scenario's offload is written as it is read", "[sim][offload]") {
   const std::string text =
-      begin +
+      opening +
       R"({"offload":"g","to":"disk","body":[{"op":"sin","in":["x"],"out":["y"]}]},)"
       R"({"offload":"h","body":[]}]],"loss":"y"},)"
       R"("protocol":{"name":"torch","offload":{"what":["region_inputs","cached"]}},)"

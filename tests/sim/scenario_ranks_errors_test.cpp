@@ -11,7 +11,7 @@
 namespace remat {
 namespace {
 
-const std::string begin =
+const std::string opening =
     "{\"format\": \"rematsim-scenario\", \"version\": 1, \"ranks\": 2, \"groups\": {\"one\": "
     "[1]},\n"
     "\"program\": {\"inputs\": {\"x\": {\"shape\": [3, 2]}}, \"stages\": [[";
@@ -63,7 +63,7 @@ TEST_CASE("a collective takes a tensor that the ranks can share, and a group the
            "3: 'y' is used before it is made; expected an input, a parameter or an output of an "
            "earlier statement (at /program/stages/0/1/in/0)"},
       },
-      begin, "]]}}");
+      opening, "]]}}");
 }
 
 TEST_CASE("ranks and groups are such as there are", "[sim][ranks]") {

@@ -181,7 +181,7 @@ TEST_CASE("verification 8", "[sim][verification]") {
                                            R"("F0.0", "B0.0", "F0.1", "B0.1", "UPDATE")"};
   for (const std::string& order : orders) {
     CAPTURE(order);
-    const Edit in_order{orders.front(), order};
+    const TextEdit in_order{orders.front(), order};
     const ScenarioRun run = run_file(name, {in_order});
     require_sound(run, run_file(name, {under("none"), in_order}));
     // 2 calls in each of 2 frames, of 2 micro-batches, in 3 steps.
@@ -200,8 +200,8 @@ TEST_CASE("verification 8", "[sim][verification]") {
 
 TEST_CASE("verification 9", "[sim][verification]") {
   const std::string name = "verification_09_early_stop";
-  const Edit whole{R"("early_stop": true)", R"("early_stop": false)"};
-  const Edit one_backward{R"("backward": "split")", R"("backward": "full")"};
+  const TextEdit whole{R"("early_stop": true)", R"("early_stop": false)"};
+  const TextEdit one_backward{R"("backward": "split")", R"("backward": "full")"};
   const ScenarioRun plain = run_file(name, {under("none"), one_backward});
   const ScenarioRun runs[] = {run_file(name), run_file(name, {whole}),
                               run_file(name, {one_backward}),

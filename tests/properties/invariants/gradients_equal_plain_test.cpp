@@ -20,7 +20,7 @@ const std::string gradients_of_w = R"(
 const std::string gradient_of_b = R"(
   {"kind":"grad","phase":"backward","param":"b","value":[1,2]}
 )";
-const std::string end = R"(
+const std::string closing = R"(
   {"kind":"step_end"}
 )";
 
@@ -34,7 +34,7 @@ TEST_CASE("gradients_equal_plain names a contribution that comes twice",
           "[invariants][gradients_equal_plain]") {
   CHECK(checked(header + gradients_of_w + gradient_of_b + R"(
     {"kind":"grad","phase":"backward","param":"w","value":"g1"}
-  )" + end)
+  )" + closing)
             .findings == Findings{{"gradients_equal_plain",
                                    5,
                                    "the gradient of w got \"g1\", \"g1\", \"g2\"; the run without "
@@ -46,7 +46,7 @@ TEST_CASE("gradients_equal_plain names a contribution of another value",
           "[invariants][gradients_equal_plain]") {
   CHECK(checked(header + gradients_of_w + R"(
     {"kind":"grad","phase":"backward","param":"b","value":[1,3]}
-  )" + end)
+  )" + closing)
             .findings ==
         Findings{{"gradients_equal_plain",
                   4,
@@ -56,7 +56,7 @@ TEST_CASE("gradients_equal_plain names a contribution of another value",
 
 TEST_CASE("gradients_equal_plain names a gradient that is missing",
           "[invariants][gradients_equal_plain]") {
-  CHECK(checked(header + gradients_of_w + end).findings ==
+  CHECK(checked(header + gradients_of_w + closing).findings ==
         Findings{{"gradients_equal_plain",
                   3,
                   "the gradient of b got none; the run without checkpointing gives [1,2]",
@@ -67,7 +67,7 @@ TEST_CASE("gradients_equal_plain names a gradient that must be missing",
           "[invariants][gradients_equal_plain]") {
   CHECK(checked(header + gradients_of_w + gradient_of_b + R"(
     {"kind":"grad","phase":"backward","param":"u","value":0}
-  )" + end)
+  )" + closing)
             .findings ==
         Findings{{"gradients_equal_plain",
                   5,
@@ -80,8 +80,8 @@ TEST_CASE("gradients_equal_plain counts contributions whose value was not record
   const std::string without_value = R"(
     {"kind":"grad","phase":"backward","param":"b"}
   )";
-  CHECK(checked(header + gradients_of_w + without_value + end).findings.empty());
-  CHECK(checked(header + gradients_of_w + without_value + without_value + end).findings ==
+  CHECK(checked(header + gradients_of_w + without_value + closing).findings.empty());
+  CHECK(checked(header + gradients_of_w + without_value + without_value + closing).findings ==
         Findings{{"gradients_equal_plain",
                   5,
                   "the gradient of b got 2 contributions without a recorded value; the run without "
@@ -96,8 +96,8 @@ TEST_CASE("gradients_equal_plain takes contributions in any order, step by step"
     {"kind":"grad","phase":"backward_weight","param":"w","value":"g2"}
     {"kind":"grad","phase":"backward_weight","param":"w","value":"g1"}
   )";
-  CHECK(checked(header + step + end + step + end).findings.empty());
-  CHECK(checked(header + step + end + gradients_of_w + end).findings ==
+  CHECK(checked(header + step + closing + step + closing).findings.empty());
+  CHECK(checked(header + step + closing + gradients_of_w + closing).findings ==
         Findings{{"gradients_equal_plain",
                   7,
                   "the gradient of b got none; the run without checkpointing gives [1,2]",
@@ -121,7 +121,7 @@ TEST_CASE("gradients_equal_plain does not judge what nothing is expected of",
   CHECK(checked(header + gradients_of_w + gradient_of_b + R"(
     {"kind":"grad","phase":"backward","param":"x","value":7}
     {"kind":"grad","phase":"backward","value":7}
-  )" + end)
+  )" + closing)
             .findings.empty());
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("gradients_equal_plain expects nothing of a step that stopped with an 
           "[invariants][gradients_equal_plain]") {
   CHECK(checked(header + R"(
     {"kind":"error","phase":"backward","type":"RuntimeError"}
-  )" + end)
+  )" + closing)
             .findings.empty());
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("gradients_equal_plain compares the value that is read with the one th
 }
 
 TEST_CASE("gradients_equal_plain says what it lacks", "[invariants][gradients_equal_plain]") {
-  CHECK(needs(checked(gradients_of_w + end), "gradients_equal_plain") ==
+  CHECK(needs(checked(gradients_of_w + closing), "gradients_equal_plain") ==
         "expect.gradients in the header, or a value on pack and repack");
   CHECK(needs(checked(header + gradients_of_w), "gradients_equal_plain") == "a step_end event");
   CHECK(needs(checked(packed + R"(

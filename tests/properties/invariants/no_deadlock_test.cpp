@@ -16,7 +16,7 @@ const std::string both_gather = R"(
 const std::string rank_0_gathers = R"(
   {"kind":"collective","rank":0,"phase":"replay","group":"dp","name":"all_gather","tag":"replay.V","n":8}
 )";
-const std::string end = R"(
+const std::string closing = R"(
   {"kind":"step_end"}
 )";
 const std::string end_0 = R"(
@@ -31,7 +31,7 @@ const std::string end_1 = R"(
 TEST_CASE("no_deadlock names a collective that another rank never joins",
           "[invariants][no_deadlock]") {
   SECTION("at the end of the step of all ranks") {
-    CHECK(checked(both_gather + rank_0_gathers + end).findings ==
+    CHECK(checked(both_gather + rank_0_gathers + closing).findings ==
           Findings{{"no_deadlock",
                     4,
                     "rank 0 waits in call 2 of group dp (all_gather 'replay.V'), but rank 1 ends "
@@ -55,14 +55,15 @@ TEST_CASE("no_deadlock names a collective that another rank never joins",
                     {3, 4}}});
   }
   SECTION("told once for a group") {
-    CHECK(checked(both_gather + rank_0_gathers + end + both_gather + end).findings.size() == 1);
+    CHECK(checked(both_gather + rank_0_gathers + closing + both_gather + closing).findings.size() ==
+          1);
   }
   SECTION("of which little was recorded") {
     CHECK(checked(R"(
       {"kind":"collective","rank":0}
       {"kind":"collective","rank":1}
       {"kind":"collective","rank":1}
-    )" + end)
+    )" + closing)
               .findings ==
           Findings{{"no_deadlock",
                     4,
@@ -98,7 +99,7 @@ TEST_CASE("no_deadlock does not count where the calls themselves differ",
           "[invariants][no_deadlock]") {
   const Verdict verdict = checked(both_gather + rank_0_gathers + R"(
     {"kind":"collective","rank":1,"phase":"backward","group":"dp","name":"reduce_scatter","tag":"grad.V","n":8}
-  )" + rank_0_gathers + end);
+  )" + rank_0_gathers + closing);
   REQUIRE(verdict.findings.size() == 1);
   CHECK(verdict.findings.front().invariant == "collective_order");
   SECTION("at the end of each rank, and of ranks that never end") {
@@ -114,7 +115,7 @@ TEST_CASE("no_deadlock does not count where the calls themselves differ",
       {"kind":"collective","rank":0,"group":"tp","name":"all_reduce"}
       {"kind":"collective","rank":1,"group":"tp","name":"all_reduce"}
       {"kind":"collective","rank":1,"group":"dp","name":"all_gather","tag":"b"}
-    )" + end)
+    )" + closing)
               .findings.size() == 1);
   }
 }
@@ -125,7 +126,7 @@ TEST_CASE("no_deadlock names a message that nobody sends", "[invariants][no_dead
       {"kind":"send","rank":0,"phase":"forward","peer":1,"tag":"act mb0","bytes":8}
       {"kind":"recv","rank":1,"phase":"forward","peer":0,"tag":"act mb0","bytes":8}
       {"kind":"recv","rank":1,"phase":"forward","peer":0,"tag":"act mb1","bytes":8}
-    )" + end)
+    )" + closing)
               .findings == Findings{{"no_deadlock",
                                      4,
                                      "rank 1 waits since event 3 for a message 'act mb1' from rank "
@@ -137,7 +138,7 @@ TEST_CASE("no_deadlock names a message that nobody sends", "[invariants][no_dead
       {"kind":"recv","rank":1,"phase":"forward","peer":0}
       {"kind":"recv","rank":1,"phase":"forward","peer":0}
       {"kind":"send","rank":0,"phase":"forward","peer":1}
-    )" + end)
+    )" + closing)
               .findings == Findings{{"no_deadlock",
                                      4,
                                      "rank 1 waits since event 2 for a message from rank 0, which "
@@ -154,7 +155,7 @@ TEST_CASE("no_deadlock lets messages be sent and received in any order",
       {"kind":"send","rank":0,"phase":"forward","peer":1,"tag":"b"}
       {"kind":"send","rank":0,"phase":"forward","peer":1,"tag":"a"}
       {"kind":"recv","rank":1,"phase":"forward","peer":0,"tag":"b"}
-    )" + end)
+    )" + closing)
               .findings.empty());
   }
   SECTION("a message that nobody receives holds nobody up") {
@@ -162,7 +163,7 @@ TEST_CASE("no_deadlock lets messages be sent and received in any order",
       {"kind":"send","rank":0,"phase":"forward","peer":1,"tag":"a"}
       {"kind":"recv","rank":1,"phase":"forward","peer":2,"tag":"from a rank that was not recorded"}
       {"kind":"recv","rank":1,"phase":"forward","tag":"of whom was not recorded"}
-    )" + end)
+    )" + closing)
               .findings.empty());
   }
 }
@@ -175,7 +176,7 @@ TEST_CASE("no_deadlock names ranks that wait for each other in a circle",
       {"kind":"collective","rank":0,"phase":"backward","group":"tp","name":"all_reduce"}
       {"kind":"collective","rank":1,"phase":"backward","group":"tp","name":"all_reduce"}
       {"kind":"collective","rank":1,"phase":"backward","group":"dp","name":"reduce_scatter"}
-    )" + end)
+    )" + closing)
               .findings == Findings{{"no_deadlock",
                                      5,
                                      "rank 0 waits in reduce_scatter (event 1) for rank 1, rank 1 "
@@ -189,7 +190,7 @@ TEST_CASE("no_deadlock names ranks that wait for each other in a circle",
       {"kind":"collective","rank":0,"phase":"forward","group":"dp","name":"all_gather"}
       {"kind":"collective","rank":1,"phase":"forward","group":"dp","name":"all_gather"}
       {"kind":"send","rank":1,"phase":"forward","peer":0}
-    )" + end)
+    )" + closing)
               .findings == Findings{{"no_deadlock",
                                      5,
                                      "rank 0 waits in a receive (event 1) for rank 1, rank 1 waits "
@@ -203,17 +204,17 @@ TEST_CASE("no_deadlock names ranks that wait for each other in a circle",
       {"kind":"recv","rank":0,"phase":"forward","peer":1}
       {"kind":"collective","rank":0,"phase":"forward","group":"dp","name":"all_gather"}
       {"kind":"collective","rank":1,"phase":"forward","group":"dp","name":"all_gather"}
-    )" + end)
+    )" + closing)
               .findings.empty());
   }
 }
 
 TEST_CASE("no_deadlock says what it lacks", "[invariants][no_deadlock]") {
-  CHECK(needs(checked(end), "no_deadlock") ==
+  CHECK(needs(checked(closing), "no_deadlock") ==
         "collective, send or recv events of two or more ranks");
   CHECK(needs(checked(both_gather), "no_deadlock") ==
         "a step_end event: who still waits shows there");
-  CHECK(needs(checked(both_gather + end), "no_deadlock").empty());
+  CHECK(needs(checked(both_gather + closing), "no_deadlock").empty());
   // Without an end nobody can say that nothing more comes.
   CHECK(checked(R"(
     {"kind":"recv","rank":1,"peer":0}

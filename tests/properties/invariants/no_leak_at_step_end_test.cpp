@@ -17,10 +17,10 @@ const std::string simulated = R"(
 const std::string recorded = R"(
   {"kind":"header","format":"ckpt-trace","version":1,"producer":"recorder"}
 )";
-const std::string begin = R"(
+const std::string opening = R"(
   {"kind":"step_begin","phase":"setup","step":0}
 )";
-const std::string end = R"(
+const std::string closing = R"(
   {"kind":"step_end","phase":"setup","step":0}
 )";
 const std::string made = R"(
@@ -41,7 +41,7 @@ TEST_CASE("no_leak_at_step_end names a storage that the step leaves behind",
           "[invariants][no_leak_at_step_end]") {
   SECTION("made by an op") {
     CHECK(
-        checked(begin + made + end).findings ==
+        checked(opening + made + closing).findings ==
         Findings{
             {"no_leak_at_step_end",
              3,
@@ -50,24 +50,24 @@ TEST_CASE("no_leak_at_step_end names a storage that the step leaves behind",
              {2, 3}}});
   }
   SECTION("allocated") {
-    CHECK(
-        checked(begin + R"({"kind":"storage_alloc","phase":"replay","storage":5,"bytes":1})" + end)
-            .findings ==
-        Findings{{"no_leak_at_step_end",
-                  3,
-                  "the step ends and 1 thing of it is still owned: storage 5 (1 byte), born at "
-                  "event 2; expected only parameters, gradients and what the caller holds",
-                  {2, 3}}});
+    CHECK(checked(opening + R"({"kind":"storage_alloc","phase":"replay","storage":5,"bytes":1})" +
+                  closing)
+              .findings ==
+          Findings{{"no_leak_at_step_end",
+                    3,
+                    "the step ends and 1 thing of it is still owned: storage 5 (1 byte), born at "
+                    "event 2; expected only parameters, gradients and what the caller holds",
+                    {2, 3}}});
   }
   SECTION("and the first three of many") {
-    CHECK(checked(begin + R"(
+    CHECK(checked(opening + R"(
       {"kind":"storage_alloc","phase":"forward","storage":5,"bytes":16,"op":"mm"}
       {"kind":"storage_alloc","phase":"forward","storage":3,"bytes":16,"op":"mm"}
       {"kind":"storage_alloc","phase":"forward","storage":4,"bytes":16,"op":"gelu"}
       {"kind":"storage_alloc","phase":"forward","storage":2,"bytes":16,"op":"mm"}
       {"kind":"storage_alloc","phase":"forward","storage":1,"bytes":16,"op":"mm"}
       {"kind":"storage_free","phase":"backward","storage":2}
-    )" + end)
+    )" + closing)
               .findings ==
           Findings{{"no_leak_at_step_end",
                     8,
@@ -82,7 +82,7 @@ TEST_CASE("no_leak_at_step_end names a storage that the step leaves behind",
 TEST_CASE("no_leak_at_step_end names a slot that the step leaves behind",
           "[invariants][no_leak_at_step_end]") {
   CHECK(
-      checked(begin + packed + end).findings ==
+      checked(opening + packed + closing).findings ==
       Findings{{"no_leak_at_step_end",
                 5,
                 "the step ends and 1 thing of it is still owned: slot A.0 of A#0 (micro-batch 1), "
@@ -94,14 +94,14 @@ TEST_CASE("no_leak_at_step_end names a scope that is not left",
           "[invariants][no_leak_at_step_end]") {
   SECTION("because an early stop jumped over its end") {
     CHECK(
-        checked(begin + R"(
+        checked(opening + R"(
       {"kind":"unit_begin","phase":"replay","unit":"A","frame":1,"exec":"replay","gid":["graph_task",1]}
       {"kind":"scope_enter","phase":"replay","scope":"saved_tensors_hooks"}
       {"kind":"scope_enter","phase":"replay","scope":"saved_tensors_hooks"}
       {"kind":"scope_exit","phase":"replay","scope":"saved_tensors_hooks"}
       {"kind":"early_stop","phase":"replay","unit":"A","frame":1}
       {"kind":"unit_end","phase":"replay","unit":"A","frame":1,"exec":"replay","ended_by":"_StopRecomputationError"}
-    )" + end)
+    )" + closing)
             .findings ==
         Findings{{"no_leak_at_step_end",
                   8,
@@ -128,11 +128,11 @@ TEST_CASE("no_leak_at_step_end names a scope that is not left",
 
 TEST_CASE("no_leak_at_step_end names a scope that is left but was not entered",
           "[invariants][no_leak_at_step_end]") {
-  CHECK(checked(begin + R"(
+  CHECK(checked(opening + R"(
     {"kind":"scope_enter","phase":"forward","scope":"hooks"}
     {"kind":"scope_exit","phase":"forward","scope":"hooks"}
     {"kind":"scope_exit","phase":"backward","microbatch":0,"scope":"hooks"}
-  )" + end)
+  )" + closing)
             .findings == Findings{{"no_leak_at_step_end",
                                    4,
                                    "scope hooks is left in backward of micro-batch 0 but was not "
@@ -141,14 +141,14 @@ TEST_CASE("no_leak_at_step_end names a scope that is left but was not entered",
 }
 
 TEST_CASE("no_leak_at_step_end lets scopes nest and repeat", "[invariants][no_leak_at_step_end]") {
-  CHECK(checked(begin + R"(
+  CHECK(checked(opening + R"(
     {"kind":"scope_enter","phase":"forward","scope":"hooks"}
     {"kind":"scope_enter","phase":"forward","scope":"rng"}
     {"kind":"scope_enter","phase":"forward","scope":"hooks"}
     {"kind":"scope_exit","phase":"forward","scope":"hooks"}
     {"kind":"scope_exit","phase":"forward","scope":"hooks"}
     {"kind":"scope_exit","phase":"forward","scope":"rng"}
-  )" + end)
+  )" + closing)
             .findings.empty());
 }
 
@@ -156,9 +156,9 @@ TEST_CASE("no_leak_at_step_end judges a step's own storages without an outside o
           "[invariants][no_leak_at_step_end]") {
   SECTION("each role that lies outside") {
     const auto found = [](const std::string& role) {
-      return checked(begin +
+      return checked(opening +
                      R"({"kind":"storage_alloc","phase":"forward","storage":5,"bytes":8,"role":")" +
-                     role + "\"}\n" + end)
+                     role + "\"}\n" + closing)
           .findings;
     };
     for (const char* role : {"param", "grad", "grad_output", "input", "buffer", "external"})
@@ -166,23 +166,24 @@ TEST_CASE("no_leak_at_step_end judges a step's own storages without an outside o
     CHECK(found("op").size() == 1);
   }
   SECTION("a role that was given later") {
-    CHECK(checked(begin + made + R"({"kind":"role","phase":"backward","storage":1,"role":"grad"})" +
-                  end)
+    CHECK(checked(opening + made +
+                  R"({"kind":"role","phase":"backward","storage":1,"role":"grad"})" + closing)
               .findings.empty());
   }
   SECTION("what the harness made in setup") {
-    CHECK(checked(begin + R"({"kind":"storage_alloc","phase":"setup","storage":5,"bytes":8})" + end)
+    CHECK(checked(opening + R"({"kind":"storage_alloc","phase":"setup","storage":5,"bytes":8})" +
+                  closing)
               .findings.empty());
   }
   SECTION("what was there before the step") {
-    CHECK(checked(made + begin + end).findings.empty());
+    CHECK(checked(made + opening + closing).findings.empty());
   }
   SECTION("what was only read, never allocated") {
     CHECK(
         checked(
-            begin +
+            opening +
             R"({"kind":"op","phase":"forward","name":"mm","inputs":[4],"reads":[{"t":4,"s":4,"bytes":8}],"outputs":[]})" +
-            end)
+            closing)
             .findings.empty());
   }
 }
@@ -190,7 +191,7 @@ TEST_CASE("no_leak_at_step_end judges a step's own storages without an outside o
 TEST_CASE("no_leak_at_step_end judges slots where the trace tells when they die",
           "[invariants][no_leak_at_step_end]") {
   SECTION("packed before the step") {
-    CHECK(checked(packed + begin + end).findings.empty());
+    CHECK(checked(packed + opening + closing).findings.empty());
   }
   SECTION("of the rank whose step ends") {
     CHECK(checked(simulated + R"(
@@ -206,17 +207,17 @@ TEST_CASE("no_leak_at_step_end judges slots where the trace tells when they die"
   SECTION("no holder_free anywhere") {
     CHECK(
         checked(
-            begin +
+            opening +
             R"({"kind":"pack","phase":"forward","slot":"A.0","held":"placeholder","role":"checkpointed"})" +
-            end)
+            closing)
             .findings.empty());
   }
   SECTION("a region's saved input has no recorded owner") {
-    CHECK(checked(begin + R"(
+    CHECK(checked(opening + R"(
       {"kind":"pack","phase":"forward","slot":"R.in","role":"remat_saved_input","region":"R"}
       {"kind":"pack","phase":"forward","slot":"p","held":"saved","role":"plain"}
       {"kind":"holder_free","phase":"backward","slot":"p"}
-    )" + end)
+    )" + closing)
               .findings.empty());
   }
 }
@@ -224,9 +225,9 @@ TEST_CASE("no_leak_at_step_end judges slots where the trace tells when they die"
 TEST_CASE("no_leak_at_step_end gives the caller time to let go of what it holds",
           "[invariants][no_leak_at_step_end]") {
   SECTION("until the next step begins") {
-    CHECK(checked(begin + made + end + released + begin + end).findings.empty());
+    CHECK(checked(opening + made + closing + released + opening + closing).findings.empty());
     CHECK(
-        checked(begin + made + end + begin + released + end).findings ==
+        checked(opening + made + closing + opening + released + closing).findings ==
         Findings{
             {"no_leak_at_step_end",
              3,
@@ -235,16 +236,16 @@ TEST_CASE("no_leak_at_step_end gives the caller time to let go of what it holds"
              {2, 3}}});
   }
   SECTION("until the next step ends, where no beginnings are recorded") {
-    CHECK(checked(made + end + released + end).findings.empty());
+    CHECK(checked(made + closing + released + closing).findings.empty());
   }
   SECTION("until the trace ends") {
-    CHECK(checked(begin + made + end + released).findings.empty());
-    CHECK(checked(begin + packed + end + R"({"kind":"holder_free","slot":"A.0","frame":1})")
+    CHECK(checked(opening + made + closing + released).findings.empty());
+    CHECK(checked(opening + packed + closing + R"({"kind":"holder_free","slot":"A.0","frame":1})")
               .findings.empty());
   }
   SECTION("a simulated trace has no caller") {
     CHECK(
-        checked(simulated + begin + made + end + released).findings ==
+        checked(simulated + opening + made + closing + released).findings ==
         Findings{
             {"no_leak_at_step_end",
              3,
@@ -253,7 +254,7 @@ TEST_CASE("no_leak_at_step_end gives the caller time to let go of what it holds"
              {2, 3}}});
   }
   SECTION("a role that is given late comes in time") {
-    CHECK(checked(begin + made + end + R"({"kind":"role","storage":1,"role":"external"})")
+    CHECK(checked(opening + made + closing + R"({"kind":"role","storage":1,"role":"external"})")
               .findings.empty());
   }
 }
@@ -263,17 +264,17 @@ TEST_CASE("no_leak_at_step_end lets the caller of a recorded step keep gradients
   const std::string gradient = R"(
     {"kind":"op","phase":"backward","name":"mm_backward","inputs":[],"outputs":[{"t":2,"s":2,"bytes":8,"name":"g"}]}
   )";
-  CHECK(checked(recorded + begin + gradient + end).findings.empty());
+  CHECK(checked(recorded + opening + gradient + closing).findings.empty());
   CHECK(
-      checked(recorded + begin +
+      checked(recorded + opening +
               R"({"kind":"storage_alloc","phase":"optimizer","storage":3,"bytes":8,"op":"adam"})" +
-              end)
+              closing)
           .findings.empty());
   SECTION("of each phase of a backward") {
     const auto found = [](const std::string& phase) {
-      return checked(recorded + begin +
+      return checked(recorded + opening +
                      R"({"kind":"storage_alloc","storage":3,"bytes":8,"op":"mm","phase":")" +
-                     phase + "\"}\n" + end)
+                     phase + "\"}\n" + closing)
           .findings;
     };
     for (const char* phase : {"backward", "backward_input", "backward_weight"})
@@ -283,15 +284,15 @@ TEST_CASE("no_leak_at_step_end lets the caller of a recorded step keep gradients
   SECTION("told by any field that a recorder gives the header") {
     const auto found = [&](const std::string& field) {
       return checked(R"({"kind":"header","format":"ckpt-trace","version":1,)" + field + "}" +
-                     begin + gradient + end)
+                     opening + gradient + closing)
           .findings;
     };
     for (const char* field : {R"("torch":"2.9")", R"("framework":"mindspore")", R"("ts_ns":5)"})
       CHECK(found(field).empty());
   }
   SECTION("but not in a trace that a hand or a program of ours wrote") {
-    CHECK(checked(begin + gradient + end).findings.size() == 1);
-    CHECK(checked(simulated + begin + gradient + end).findings ==
+    CHECK(checked(opening + gradient + closing).findings.size() == 1);
+    CHECK(checked(simulated + opening + gradient + closing).findings ==
           Findings{{"no_leak_at_step_end",
                     3,
                     "the step ends and 1 thing of it is still owned: storage 2 'g' (8 bytes, made "
@@ -300,9 +301,9 @@ TEST_CASE("no_leak_at_step_end lets the caller of a recorded step keep gradients
                     {2, 3}}});
   }
   SECTION("but not what a slot has held") {
-    CHECK(checked(recorded + begin + gradient + R"(
+    CHECK(checked(recorded + opening + gradient + R"(
       {"kind":"pack","phase":"backward","slot":"p","held":"saved","role":"plain","tensor":{"t":2,"s":2}}
-    )" + end)
+    )" + closing)
               .findings ==
           Findings{{"no_leak_at_step_end",
                     4,
@@ -312,11 +313,11 @@ TEST_CASE("no_leak_at_step_end lets the caller of a recorded step keep gradients
                     {2, 4}}});
   }
   SECTION("but not what a replay made") {
-    CHECK(checked(recorded + begin + R"(
+    CHECK(checked(recorded + opening + R"(
       {"kind":"unit_begin","phase":"replay","unit":"A","frame":1,"exec":"replay","gid":["graph_task",1]}
       {"kind":"op","phase":"replay","name":"mm","inputs":[],"outputs":[{"t":2,"s":2,"bytes":8}]}
       {"kind":"unit_end","phase":"replay","unit":"A","frame":1,"exec":"replay","ended_by":"return"}
-    )" + end)
+    )" + closing)
               .findings ==
           Findings{
               {"no_leak_at_step_end",
@@ -326,8 +327,8 @@ TEST_CASE("no_leak_at_step_end lets the caller of a recorded step keep gradients
                {3, 5}}});
   }
   SECTION("but not a storage of which nothing tells what made it") {
-    CHECK(checked(recorded + begin +
-                  R"({"kind":"storage_alloc","phase":"backward","storage":3,"bytes":8})" + end)
+    CHECK(checked(recorded + opening +
+                  R"({"kind":"storage_alloc","phase":"backward","storage":3,"bytes":8})" + closing)
               .findings ==
           Findings{{"no_leak_at_step_end",
                     3,
@@ -362,21 +363,21 @@ TEST_CASE("no_leak_at_step_end asks each rank at its own end",
 }
 
 TEST_CASE("no_leak_at_step_end says what it lacks", "[invariants][no_leak_at_step_end]") {
-  CHECK(needs(checked(begin + made), "no_leak_at_step_end") == "a step_end event");
-  CHECK(needs(checked(begin + end), "no_leak_at_step_end").empty());
+  CHECK(needs(checked(opening + made), "no_leak_at_step_end") == "a step_end event");
+  CHECK(needs(checked(opening + closing), "no_leak_at_step_end").empty());
   SECTION("storages without lifetimes") {
     const Verdict verdict = checked(
         R"({"kind":"header","format":"ckpt-trace","version":1,"not_recorded":["storage_free"]})" +
-        begin + made + end);
+        opening + made + closing);
     CHECK(verdict.findings.empty());
     CHECK(needs(verdict, "no_leak_at_step_end") ==
           "storage_alloc and storage_free events, which the header says are not recorded");
   }
   SECTION("a run that stopped") {
-    const Verdict verdict = checked(begin + made + R"(
+    const Verdict verdict = checked(opening + made + R"(
       {"kind":"scope_enter","phase":"forward","scope":"hooks"}
       {"kind":"error","phase":"forward","type":"RuntimeError"}
-    )" + end);
+    )" + closing);
     CHECK(verdict.findings.empty());
     CHECK(needs(verdict, "no_leak_at_step_end") == "a step that ends: the run stopped at event 4");
   }

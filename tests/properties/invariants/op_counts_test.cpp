@@ -26,7 +26,7 @@ const std::string replayed_mm = R"(
 const std::string ended = R"(
   {"kind":"unit_end","phase":"replay","unit":"A","microbatch":0,"exec":"replay","ended_by":"return"}
 )";
-const std::string end = R"(
+const std::string closing = R"(
   {"kind":"step_end"}
 )";
 
@@ -101,7 +101,7 @@ TEST_CASE("op_counts names an op at the event that exceeds its count", "[invaria
 
 TEST_CASE("op_counts names an op that ran too rarely at the step's end",
           "[invariants][op_counts]") {
-  CHECK(checked(header + forward_mm + end).findings ==
+  CHECK(checked(header + forward_mm + closing).findings ==
         Findings{{"op_counts", 2, "mm ran 1 time in the step; the policy asks for 2", {2}},
                  {"op_counts",
                   2,
@@ -119,8 +119,8 @@ TEST_CASE("op_counts writes ordinals as people do", "[invariants][op_counts]") {
     const Verdict verdict = checked(trace);
     REQUIRE(verdict.findings.size() == 1);
     const std::string message = verdict.findings.front().message;
-    const std::size_t begin = message.find("for the ") + 8;
-    return message.substr(begin, message.find(" time") - begin);
+    const std::size_t opening = message.find("for the ") + 8;
+    return message.substr(opening, message.find(" time") - opening);
   };
   CHECK(ordinal(0) == "1st");
   CHECK(ordinal(1) == "2nd");
@@ -139,12 +139,12 @@ TEST_CASE("op_counts counts each step anew, and what hooks run not at all",
     {"kind":"op","phase":"forward","internal":"pack","name":"mm","inputs":[],"outputs":[]}
   )" + begun + replayed_mm +
                            ended;
-  CHECK(checked(header + step + end + step + end).findings.empty());
+  CHECK(checked(header + step + closing + step + closing).findings.empty());
 }
 
 TEST_CASE("op_counts expects nothing of a step that stopped with an error",
           "[invariants][op_counts]") {
-  CHECK(checked(header + forward_mm + R"({"kind":"error","phase":"backward"})" + end)
+  CHECK(checked(header + forward_mm + R"({"kind":"error","phase":"backward"})" + closing)
             .findings.empty());
 }
 

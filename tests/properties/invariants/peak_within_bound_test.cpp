@@ -33,7 +33,7 @@ std::string released(int storage) {
 const std::string forward_ends = R"(
   {"kind":"phase_end","phase":"forward","microbatch":0}
 )";
-const std::string end = R"(
+const std::string closing = R"(
   {"kind":"step_end"}
 )";
 
@@ -82,14 +82,14 @@ TEST_CASE("peak_within_bound names the birth that exceeds the bound",
 
 TEST_CASE("peak_within_bound tells the peak once a step", "[invariants][peak_within_bound]") {
   const std::string step = made(1) + made(2) + made(3) + made(4) + released(1) + released(2) +
-                           released(3) + released(4) + end;
+                           released(3) + released(4) + closing;
   CHECK(checked(bounded + step).findings.size() == 1);
   CHECK(checked(bounded + step + step).findings.size() == 2);
 }
 
 TEST_CASE("peak_within_bound names what is left after the last forward of a step",
           "[invariants][peak_within_bound]") {
-  CHECK(checked(bounded + made(1) + made(2) + forward_ends + released(1) + released(2) + end)
+  CHECK(checked(bounded + made(1) + made(2) + forward_ends + released(1) + released(2) + closing)
             .findings == Findings{{"peak_within_bound",
                                    3,
                                    "16 bytes are alive at the end of the step's last forward "
@@ -97,17 +97,18 @@ TEST_CASE("peak_within_bound names what is left after the last forward of a step
                                    {3}}});
   SECTION("of the last only: a pipeline may hold more after an earlier one") {
     CHECK(checked(bounded + made(1) + made(2) + forward_ends + released(1) + forward_ends +
-                  released(2) + end)
+                  released(2) + closing)
               .findings.empty());
   }
   SECTION("not after a backward") {
     CHECK(checked(bounded + made(1) + forward_ends + made(2) +
                   R"({"kind":"phase_end","phase":"backward","microbatch":0})" + "\n" + released(1) +
-                  released(2) + end)
+                  released(2) + closing)
               .findings.empty());
   }
   SECTION("in every step, also in one that the trace does not end") {
-    CHECK(found_in(bounded + made(1) + forward_ends + end + made(2) + forward_ends).size() == 1);
+    CHECK(found_in(bounded + made(1) + forward_ends + closing + made(2) + forward_ends).size() ==
+          1);
   }
 }
 

@@ -48,7 +48,7 @@ std::string collective(int rank, const std::string& group) {
   return R"({"kind":"collective","phase":"forward","group":")" + group +
          R"(","name":"all_reduce","tag":"a","n":1,"rank":)" + std::to_string(rank) + "}\n";
 }
-const std::string end = R"({"kind":"step_end"})";
+const std::string closing = R"({"kind":"step_end"})";
 
 }  // namespace
 
@@ -106,14 +106,14 @@ TEST_CASE("policy_stable leaves alone what the policy was not asked about",
 TEST_CASE("policy_stable compares ranks that share a group", "[invariants][policy_stable]") {
   const std::string differ = decision(0, true) + decision(1, false);
   const std::string together = collective(0, "tp") + collective(1, "tp");
-  CHECK(checked(header + differ + together + end).findings ==
+  CHECK(checked(header + differ + together + closing).findings ==
         Findings{{"policy_stable",
                   4,
                   "call 0 of mm in A#0 is not kept on rank 1, and kept on rank 0 (event 2); "
                   "expected one decision on all ranks of a group",
                   {2, 4}}});
-  CHECK(checked(header + decision(0, true) + decision(1, true) + together + end).holds());
-  CHECK(checked(header + differ + collective(0, "a") + collective(0, "b") + end).holds());
+  CHECK(checked(header + decision(0, true) + decision(1, true) + together + closing).holds());
+  CHECK(checked(header + differ + collective(0, "a") + collective(0, "b") + closing).holds());
 }
 
 TEST_CASE("policy_stable says what it needs", "[invariants][policy_stable]") {
