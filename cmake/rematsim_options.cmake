@@ -7,7 +7,7 @@ target_compile_options(rematsim_options INTERFACE
     -Wold-style-cast -Woverloaded-virtual -Wimplicit-fallthrough>
   # Where sources are compiled together, what one keeps to itself may be called as another's local is, and a
   # type that only one completes may hold what that one keeps to itself.
-  $<IF:$<BOOL:${REMATSIM_UNITY}>,$<$<CXX_COMPILER_ID:GNU>:-Wshadow=local;-Wno-subobject-linkage>,-Wshadow>
+  $<$<COMPILE_LANGUAGE:CXX>:$<IF:$<BOOL:${REMATSIM_UNITY}>,$<$<CXX_COMPILER_ID:GNU>:-Wshadow=local;-Wno-subobject-linkage>,-Wshadow>>
   # What broke is named as in the tree, wherever that was built.
   -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
   # g++ 12 at -O3 warns of overlap inside libstdc++ for `"text" + string` (GCC bug 105651).

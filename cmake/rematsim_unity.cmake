@@ -1,5 +1,5 @@
-# Sources that are compiled together share what they include: a whole build takes a third of the time. Each
-# source still stands alone, which the presets without REMATSIM_UNITY (release, fuzz) show.
+# Sources that are compiled together share what they include: a whole build takes a third of the time. That
+# a source of the rooms stands alone is shown by the preset release, which has no REMATSIM_UNITY.
 option(REMATSIM_UNITY "Compile several sources of a target at once" OFF)
 set(REMATSIM_UNITY_SIZE 8)
 

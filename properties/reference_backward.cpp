@@ -7,6 +7,7 @@
 #include "model/units.hpp"
 
 namespace remat {
+
 /// One graph task, node by node: gradients on their way, slots that a replay has filled.
 class BackwardWalk {
  public:

@@ -10,6 +10,7 @@
 #include "properties/mutant_run.hpp"
 #include "properties/selfcheck.hpp"
 #include "tests/properties/searched_mutants.hpp"
+#include "tests/sanitizers.hpp"
 
 namespace remat {
 namespace {

@@ -5,14 +5,9 @@
 #include <vector>
 
 #include "properties/mutants.hpp"
+#include "tests/sanitizers.hpp"
 
 namespace remat {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool built_with_sanitizers = true;
-#else
-constexpr bool built_with_sanitizers = false;
-#endif
 
 /// The mutants that random programs can meet. A search for all of them takes a sanitizer's build
 /// twenty minutes and shows it the same code again and again: such a build searches for some.

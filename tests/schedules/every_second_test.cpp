@@ -10,6 +10,7 @@
 #include "properties/expectation.hpp"
 #include "properties/invariants/checker.hpp"
 #include "sim/simulation.hpp"
+#include "tests/sanitizers.hpp"
 #include "tests/sim/scenario_run.hpp"
 
 namespace remat {
@@ -71,11 +72,7 @@ std::optional<std::string> first_alarm(const Protocol& protocol, std::uint64_t n
   return std::nullopt;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t n_random = 300;  // ten times slower
-#else
-constexpr std::uint64_t n_random = 10'000;
-#endif
+constexpr std::uint64_t n_random = built_with_sanitizers ? 300 : 10'000;
 
 }  // namespace
 

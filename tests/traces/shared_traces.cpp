@@ -6,18 +6,13 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tests/sanitizers.hpp"
 #include "traces/byte_source.hpp"
 
 namespace fs = std::filesystem;
 
 namespace remat {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool has_sanitizers = true;
-#else
-constexpr bool has_sanitizers = false;
-#endif
 
 void add_traces_under(const fs::path& folder, std::vector<std::string>& to) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -47,7 +42,7 @@ std::vector<std::string> traces_of_others() {
 
 std::vector<std::string> some_traces_of_others() {
   std::vector<std::string> paths = traces_of_others();
-  if (!has_sanitizers) return paths;
+  if (!built_with_sanitizers) return paths;
   std::vector<std::string> some;
   for (std::size_t i = 0; i < paths.size(); i += 10)
     some.push_back(paths[i]);

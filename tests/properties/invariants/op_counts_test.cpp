@@ -119,8 +119,8 @@ TEST_CASE("op_counts writes ordinals as people do", "[invariants][op_counts]") {
     const Verdict verdict = checked(trace);
     REQUIRE(verdict.findings.size() == 1);
     const std::string message = verdict.findings.front().message;
-    const std::size_t opening = message.find("for the ") + 8;
-    return message.substr(opening, message.find(" time") - opening);
+    const std::size_t begin = message.find("for the ") + 8;
+    return message.substr(begin, message.find(" time") - begin);
   };
   CHECK(ordinal(0) == "1st");
   CHECK(ordinal(1) == "2nd");

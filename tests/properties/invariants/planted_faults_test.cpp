@@ -7,6 +7,7 @@
 #include "tests/properties/invariants/checked_trace.hpp"
 #include "tests/properties/invariants/planted_faults.hpp"
 #include "tests/properties/invariants/recording.hpp"
+#include "tests/sanitizers.hpp"
 #include "traces/byte_source.hpp"
 #include "traces/reader.hpp"
 
@@ -15,12 +16,7 @@ namespace {
 
 const std::string nothing;  // compared with, so that a failure prints what there is
 
-// Of each kind; a build with sanitizers is ten times slower.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int plantings_max = 3;
-#else
-constexpr int plantings_max = 24;
-#endif
+constexpr int plantings_max = built_with_sanitizers ? 3 : 24;  // of each kind
 
 Verdict verdict_on(const std::string& text) {
   TraceReader reader(bytes_in_memory(text), "planted");
